@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/enter.h - the last steps before untrusted code, shared by pid 1 and commands
+ *
+ * enter.c is the file to read first: every instruction between fork and exec is there, raw system
+ * calls on bytes prepared by the keeper, no allocation, no library call that may lock, load or
+ * broadcast. Both paths end in the same function, so a command can never have more rights than
+ * pid 1 (CVE-2022-29162 class).
+ */
+#pragma once
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/caps.h"
+
+/* What the child says on the status pipe; end of file without a message is success (close-on-exec). */
+struct enter_status {
+	uint32_t kind;  /* enum enter_kind */
+	uint32_t stage; /* enum launch_stage or enum enter_stage */
+	int32_t error;  /* errno */
+	int32_t value;  /* pid of the command, or a stage's argument */
+};
+
+enum enter_kind { ENTER_FAILED = 1, ENTER_PID = 2, ENTER_NOTE = 3 };
+
+enum enter_stage {
+	ENTER_JOIN = 100,  /* setns by pidfd */
+	ENTER_CLONE,       /* clone3 into the leaf */
+	ENTER_CGROUP_NS,
+	ENTER_IDS,
+	ENTER_DUMPABLE,
+	ENTER_KEYRING,
+	ENTER_SESSION,
+	ENTER_STDIO,
+	ENTER_CWD,
+	ENTER_CLOSE,
+	ENTER_RLIMITS,
+	ENTER_CAPS,
+	ENTER_NO_NEW_PRIVS,
+	ENTER_SECCOMP,
+	ENTER_EXEC,
+};
+
+/* The rights every process in a sandbox starts with; prepared once per sandbox. */
+struct enter_rights {
+	struct caps_plan caps;
+	const struct sock_fprog *seccomp;
+};
+
+/* enter_apply_rights() - rlimits, bounding set and capabilities, securebits 0, not dumpable (again:
+ * a credential change resets it to fs.suid_dumpable), no_new_privs, seccomp; in that order.
+ * Needs: ids already changed, only wanted descriptors open. Must be followed by execve at once.
+ * Return: 0, or the failed stage with errno set. */
+int enter_apply_rights(const struct enter_rights *rights);
+
+/* One command, prepared by the keeper. All pointers stay valid until the joiner has exited. */
+struct enter_command {
+	int init_pidfd;
+	int leaf_fd;         /* -1: no cgroup */
+	int status_fd;       /* write end, close-on-exec */
+	int stdin_fd, stdout_fd, stderr_fd;
+	int script_fd;       /* -1, or a memory file handed in as descriptor 3 */
+	uint32_t uid, gid;   /* inside */
+	const char *cwd;     /* resolved inside; must stay inside */
+	char *const *argv;
+	char *const *envp;
+	const struct enter_rights *rights;
+};
+
+/* enter_fork_joiner() - start a command: the keeper forks a joiner (a small copy outside the
+ * sandbox's pid namespace, so nothing inside can signal it), which joins the namespaces and clones
+ * the command as the keeper's own child straight into its leaf, then dies.
+ * Only the joiner ever waits for the command's exec; the keeper learns of it from the status pipe:
+ * ENTER_PID, then end of file (running) or ENTER_FAILED.
+ * Return: the joiner's pid (to be reaped), -1. */
+pid_t enter_fork_joiner(const struct enter_command *cmd);
+
+/* enter_stage_text() - what a stage was about to do, for the sentence in an error. */
+const char *enter_stage_text(uint32_t stage);

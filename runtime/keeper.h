@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/keeper.h - the privileged half: one epoll loop that owns every sandbox
+ *
+ * Runs as host root with a cut bounding set, or as root of the storage namespace. Parses no network
+ * byte, no JSON, no file of a sandbox or an image. Never waits for a task that a sandbox can signal,
+ * freeze, throttle or kill.
+ */
+#pragma once
+
+#include "runtime/base/err.h"
+#include "runtime/spec.h"
+
+enum keeper_kind {
+	KEEPER_STDIO, /* ends, with all its sandboxes, when the front ends */
+	KEEPER_ONCE,  /* serves one control client (exec, stop, reset, rm), then ends the same way */
+};
+
+struct keeper_start {
+	const struct settings *settings;
+	enum keeper_kind kind;
+	int peer_fd;   /* our end of the socket to the front or the one-shot client; owned */
+	pid_t peer_pid; /* child to reap; 0 when it is not our child */
+};
+
+/* keeper_run() - serve until the peer is gone; then end commands and sandboxes. Files and layers stay.
+ * Return: exit status; -1 when it could not start (the peer has been told in API_HELLO). */
+int keeper_run(const struct keeper_start *start, struct err *e);
+
+/* keeper_connect() - connect to the keeper with this pid through run/<pid>.sock. Return: socket, -1. */
+int keeper_connect(int run_fd, pid_t pid, struct err *e);

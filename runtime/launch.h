@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/launch.h - create a sandbox: one readable list of steps
+ *
+ * The keeper clones pid 1 into new user, mount, pid, network, IPC, UTS and cgroup namespaces and its
+ * own cgroup leaf; the child builds its root and becomes runtime/init. Nothing here waits: readiness
+ * is the end of file of the status pipe.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/base/err.h"
+#include "runtime/enter.h"
+#include "runtime/spec.h"
+#include "runtime/userns.h"
+
+enum launch_stage {
+	LAUNCH_CLONE = 1,
+	LAUNCH_MAPS,
+	LAUNCH_SESSION, /* dumpable 0, setsid, session keyring, hostname */
+	LAUNCH_IDS,
+	LAUNCH_PRIVATE, /* / recursively private */
+	LAUNCH_SCRATCH,
+	LAUNCH_OVERLAY,
+	LAUNCH_TARGETS, /* mount points by single-component openat2 */
+	LAUNCH_PROC,
+	LAUNCH_DEV,
+	LAUNCH_TMPFS,
+	LAUNCH_WORKSPACE,
+	LAUNCH_OUTPUT,
+	LAUNCH_PROC_SYS, /* keep a descriptor of /proc/sys */
+	LAUNCH_NET,
+	LAUNCH_MASKS,
+	LAUNCH_PIVOT,
+	LAUNCH_COUNTS, /* namespace, inotify and fanotify counts */
+	LAUNCH_CLOSE,
+	LAUNCH_RIGHTS,
+	LAUNCH_EXEC,
+	LAUNCH_STAGE_COUNT,
+};
+
+struct launch_request {
+	const char *key; /* also the host name */
+	const struct profile *profile;
+	const struct idrange *ids;
+	int lower_fd;     /* the image's root directory */
+	int layer_fd;     /* directory holding upper/ and work/; -1: read-only root */
+	int workspace_fd; /* -1: tmpfs of the profile */
+	int output_fd;    /* read-only /output; -1: none */
+	int cgroup_fd;    /* the init leaf; -1: none */
+	uint32_t pids;    /* for the per-user-namespace counts */
+	bool die_with_keeper; /* PR_SET_PDEATHSIG: stdio and one-shot keepers */
+	const struct enter_rights *rights;
+};
+
+/* Mount points that something inside had replaced and that were renamed aside (bit per name). */
+enum { LAUNCH_REPLACED_PROC = 1, LAUNCH_REPLACED_DEV = 2, LAUNCH_REPLACED_SYS = 4,
+       LAUNCH_REPLACED_TMP = 8, LAUNCH_REPLACED_RUN = 16, LAUNCH_REPLACED_WORKSPACE = 32,
+       LAUNCH_REPLACED_OUTPUT = 64 };
+
+struct launch {
+	pid_t pid;
+	int pidfd;
+	int status_fd; /* poll for input; hand every wake-up to launch_progress() */
+	uint32_t replaced;
+};
+
+/* launch_start() - clone, write the maps, let the child go. Never waits for the child. */
+int launch_start(const struct launch_request *req, struct launch *ret, struct err *e);
+
+/* launch_progress() - read the status pipe. Return: 1 ready (pid 1 has executed), 0 not yet, -1 failed
+ * (the error says which step and what to do; the caller kills by pidfd and reaps). */
+int launch_progress(struct launch *l, struct err *e);
+void launch_done(struct launch *l); /* closes descriptors only */
+
+/* launch_stage_text() - the step's name for errors and fault-injection tests. */
+const char *launch_stage_text(uint32_t stage);
+
+/* launch_fault_hook - NULL in the shipped program; tests/fault links a definition that makes a
+ * stage fail with the returned errno. */
+int launch_fault(uint32_t stage);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/spec.h - what a sandbox is: profiles, limits, and the settings they come from
+ *
+ * The profile table is policy: nothing a client sends can widen it. struct settings is filled once
+ * by the option table (mcp/config.c) before the keeper starts and never changes afterwards.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { KEY_MAX = 32, OWNER_ID_LEN = 8, NAME_MAX_LEN = 64 };
+
+#define OWNER_DEFAULT "00000000" /* MCP_TOKEN's owner, and stdio */
+
+enum net_mode { NET_NONE, NET_ALLOWLIST, NET_INTERNET };
+
+/* Capability set of every process in a sandbox: CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID
+ * SETFCAP, what apt and dpkg need (measured), plus KILL for daemons under another inside id. */
+#define SANDBOX_CAPS UINT64_C(0x800000fb)
+
+struct limits {
+	uint64_t memory_bytes; /* memory.max; swap is 0 */
+	uint32_t cpu_milli;    /* thousandths of a processor: cpu.max */
+	uint32_t pids;         /* pids.max */
+	uint64_t disk_bytes;
+};
+
+struct profile {
+	const char *name;
+	struct limits limits;
+	uint32_t max_sandboxes;
+	uint32_t timeout_default_s;
+	enum net_mode net;
+	bool layer_kept;        /* false: the root file system is read-only, nothing persists */
+	uint64_t workspace_tmpfs_bytes; /* 0: a directory per label, kept */
+	uint64_t tmp_bytes, shm_bytes, run_bytes;
+	bool tmp_noexec;
+	uint64_t caps;
+	bool login_shell;       /* bash -lc, else bash -c */
+};
+
+enum profile_id { PROFILE_CHAT, PROFILE_CODE, PROFILE_SAFE_SHELL, PROFILE_COUNT };
+
+extern const struct profile profile_table[PROFILE_COUNT];
+
+/* profile_find() - Return: the row, or NULL. */
+const struct profile *profile_find(const char *name);
+
+struct settings {
+	const struct profile *profile;
+	struct limits limits;        /* the profile's, with the operator's overrides */
+	bool limits_best_effort;     /* SANDBOX_LIMITS=best-effort */
+	enum net_mode net;
+	uint32_t max_sandboxes;
+	uint64_t idle_ms;            /* SANDBOX_IDLE */
+	uint64_t timeout_default_ms;
+	uint64_t timeout_max_ms;     /* SANDBOX_MAX_TIMEOUT */
+	uint64_t min_free_bytes;     /* SANDBOX_MIN_FREE */
+	uint64_t output_max_bytes;   /* SANDBOX_OUTPUT_MAX, per command */
+	uint64_t image_max_bytes;    /* SANDBOX_IMAGE_MAX: largest picture sent inline */
+	char image[NAME_MAX_LEN];    /* SANDBOX_IMAGE */
+	char home[PATH_MAX];         /* SANDBOX_HOME */
+	char cgroup[PATH_MAX];       /* SANDBOX_CGROUP, "" = find */
+	char subid[64];              /* SANDBOX_SUBID "first:count", "" = find */
+	char present_dir[PATH_MAX];  /* SANDBOX_PRESENT_DIR, "" = default */
+	char owner[OWNER_ID_LEN + 1];
+	/* HTTP, network and GC settings are in the option table too; the verbs that use them read them
+	 * through config_text(). */
+};

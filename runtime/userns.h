@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/userns.h - id ranges, the storage namespace S, and the maps of sandboxes
+ *
+ * Two modes, one code path. An ordinary user's keeper makes a storage namespace S once (newuidmap:
+ * 0 -> the user, 1.. -> the subordinate range) and re-executes itself inside as S's root, so that
+ * its memory belongs to S. A root keeper stays in the initial namespace and works with a 65536-id
+ * block; "base" is 0 inside S and the block's first id otherwise. Everything else is equal.
+ *
+ * Ids, relative to base:  1..15 ours (front 1, proxy 2, helpers 3), 16.. the sandbox's root and on.
+ * Sandbox map: inside 0 -> base+16 for 60000 ids, inside 65534 -> base+60016. Neither the server's
+ * own id nor host root is ever mapped inside.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/base/err.h"
+
+enum {
+	ID_FRONT = 1,
+	ID_PROXY = 2,
+	ID_HELPER = 3,
+	ID_SANDBOX_ROOT = 16,
+	ID_SANDBOX_COUNT = 60000,
+	ID_SANDBOX_NOBODY = 60016, /* inside 65534 */
+	ID_BLOCK = 65536,
+};
+
+struct idrange {
+	uint32_t base;      /* as seen by this process */
+	bool in_storage;    /* this process is root of S (ordinary user) */
+	int storage_ns_fd;  /* root mode: a user namespace mapping the block, for helpers; else -1 */
+};
+
+/* userns_enter_storage() - the ordinary user's way in; called by main() before anything else.
+ *
+ * As root: nothing to do, returns 0. Already re-executed inside S: returns 0. Otherwise looks for
+ * a live sandbox of this user below cgroup_root_fd (-1: none) and re-enters its S, else makes one
+ * with newuidmap/newgidmap over the range of subid_setting ("" = /etc/subuid), unshares the mount
+ * namespace and re-executes argv; does not return on success.
+ * Return: 0, -1 (remedy names the package, the file and the exact line to add). */
+int userns_enter_storage(int cgroup_root_fd, const char *subid_setting, char **argv,
+			 struct err *e);
+
+/* userns_range_init() - this process's id range. In root mode the block comes from subid_setting,
+ * else from mcp-sandbox's or root's line in /etc/subuid, else a fixed block in the range systemd
+ * reserves for containers; block_index selects one block per owner. */
+int userns_range_init(struct idrange *r, const char *subid_setting, uint32_t block_index,
+		      struct err *e);
+void userns_range_done(struct idrange *r);
+
+/* userns_write_maps() - uid_map and gid_map of a child just cloned with CLONE_NEWUSER. */
+int userns_write_maps(const struct idrange *r, pid_t child, struct err *e);
+
+struct subid_range {
+	uint32_t first, count;
+};
+
+/* userns_parse_subid() - the first usable line (count >= ID_BLOCK - 1) for a user (by name or
+ * number) in the text of /etc/subuid. Overlong, negative or overflowing numbers, missing fields and
+ * ranges that contain 0 or own_uid are refused. Return: 1 found, 0 none, -1. */
+int userns_parse_subid(const char *text, const char *user, uint32_t own_uid,
+		       struct subid_range *ret, struct err *e);
