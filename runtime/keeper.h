@@ -8,6 +8,7 @@
 #pragma once
 
 #include "runtime/base/err.h"
+#include "runtime/cgroup.h"
 #include "runtime/spec.h"
 
 enum keeper_kind {
@@ -17,9 +18,12 @@ enum keeper_kind {
 
 struct keeper_start {
 	const struct settings *settings;
+	const struct cgroup_tree *cgroup; /* from cgroup_acquire(); root_fd -1: none (best-effort) */
 	enum keeper_kind kind;
 	int peer_fd;   /* our end of the socket to the front or the one-shot client; owned */
 	pid_t peer_pid; /* child to reap; 0 when it is not our child */
+	const struct err *start_failure; /* NULL, or why no sandbox can be made: told in API_HELLO, and
+					  * the answer to every request until the peer ends */
 };
 
 /* keeper_run() - serve until the peer is gone; then end commands and sandboxes. Files and layers stay.
