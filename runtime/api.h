@@ -37,6 +37,7 @@ enum api_op {
 	API_RESET,     /* stop, then throw the layer away */
 	API_REMOVE,    /* stop, then throw layer and (flag) workspace away */
 	API_SIGNAL,    /* control clients: TERM or INT for a running command */
+	API_PEEK,      /* how much has the EXEC with the same id written? answered by API_PROGRESS */
 	/* from the keeper */
 	API_HELLO = 64,
 	API_STARTED,   /* control EXEC: running; carries stdin/stdout/stderr descriptors */
@@ -45,6 +46,7 @@ enum api_op {
 	API_PRESENT_DONE,
 	API_DONE,      /* plain success of stop, reset, remove */
 	API_FAILED,
+	API_PROGRESS,  /* not final: the EXEC of this id goes on; nothing when there is no such EXEC */
 };
 
 struct api_header {
@@ -97,6 +99,15 @@ struct api_exec {
 
 struct api_cancel {
 	struct api_header h; /* id of the request to cancel */
+};
+
+struct api_peek {
+	struct api_header h; /* id of the running command */
+};
+
+struct api_progress {
+	struct api_header h;
+	uint64_t total_bytes; /* written by the command so far */
 };
 
 struct api_signal {
