@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/base/err.c - the error object
+ *
+ * Runs in every process. Allocates nothing and keeps errno, so that it works when memory is short
+ * and between a failed call and its report. A null object is allowed: the caller wants no details.
+ */
+#include "runtime/base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* join() - dst = head + ": " + tail. When both do not fit the head is cut: the tail is nearer to the
+ * cause. dst may be tail. */
+static void join(char dst[ERR_MESSAGE_MAX], const char *head, const char *tail)
+{
+	char whole[ERR_MESSAGE_MAX];
+	size_t tail_len = strnlen(tail, ERR_MESSAGE_MAX - 3);
+	size_t head_len = strnlen(head, ERR_MESSAGE_MAX - 3 - tail_len);
+
+	memcpy(whole, head, head_len);
+	memcpy(whole + head_len, ": ", 2);
+	memcpy(whole + head_len + 2, tail, tail_len);
+	whole[head_len + 2 + tail_len] = '\0';
+	memcpy(dst, whole, head_len + 2 + tail_len + 1);
+}
+
+static void format_text(char *text, size_t size, const char *fmt, va_list ap)
+{
+	if (vsnprintf(text, size, fmt, ap) < 0)
+		text[0] = '\0';
+}
+
+int err_set(struct err *e, enum err_code code, const char *fmt, ...)
+{
+	int saved = errno;
+	va_list ap;
+
+	if (!e)
+		return -1;
+	e->code = code;
+	e->sys_errno = 0;
+	e->remedy[0] = '\0';
+	va_start(ap, fmt);
+	format_text(e->message, sizeof(e->message), fmt, ap);
+	va_end(ap);
+	errno = saved;
+	return -1;
+}
+
+static enum err_code code_of_errno(int error)
+{
+	switch (error) {
+	case ENOSPC:
+	case EDQUOT:
+		return ERR_NOSPACE;
+	case ENOMEM:
+		return ERR_NOMEM;
+	default:
+		return ERR_SYSTEM;
+	}
+}
+
+int err_sys(struct err *e, const char *fmt, ...)
+{
+	int saved = errno;
+	char head[ERR_MESSAGE_MAX];
+	va_list ap;
+
+	if (!e)
+		return -1;
+	va_start(ap, fmt);
+	format_text(head, sizeof(head), fmt, ap);
+	va_end(ap);
+	e->code = code_of_errno(saved);
+	e->sys_errno = saved;
+	e->remedy[0] = '\0';
+	join(e->message, head, strerror(saved));
+	errno = saved;
+	return -1;
+}
+
+int err_wrap(struct err *e, const char *fmt, ...)
+{
+	int saved = errno;
+	char head[ERR_MESSAGE_MAX];
+	va_list ap;
+
+	if (!e)
+		return -1;
+	va_start(ap, fmt);
+	format_text(head, sizeof(head), fmt, ap);
+	va_end(ap);
+	join(e->message, head, e->message);
+	errno = saved;
+	return -1;
+}
+
+int err_remedy(struct err *e, const char *fmt, ...)
+{
+	int saved = errno;
+	va_list ap;
+
+	if (!e)
+		return -1;
+	va_start(ap, fmt);
+	format_text(e->remedy, sizeof(e->remedy), fmt, ap);
+	va_end(ap);
+	errno = saved;
+	return -1;
+}
+
+int err_exit_status(enum err_code code)
+{
+	switch (code) {
+	case ERR_NONE:
+		return 0;
+	case ERR_USAGE:
+		return 2;
+	case ERR_CONFIG:
+		return 78;
+	default:
+		return 1;
+	}
+}
