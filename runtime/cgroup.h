@@ -21,10 +21,6 @@
 #include "runtime/spec.h"
 
 enum {
-	CGROUP_MEMORY = 1,
-	CGROUP_PIDS = 2,
-	CGROUP_CPU = 4,
-	CGROUP_ALL = 7,
 	CGROUP_LEAVES = 16,
 	CGROUP_PIDS_RESERVE = 4, /* raised by this much while a command starts in a full sandbox */
 };

@@ -54,11 +54,6 @@ struct launch_request {
 	const struct enter_rights *rights;
 };
 
-/* Mount points that something inside had replaced and that were renamed aside (bit per name). */
-enum { LAUNCH_REPLACED_PROC = 1, LAUNCH_REPLACED_DEV = 2, LAUNCH_REPLACED_SYS = 4,
-       LAUNCH_REPLACED_TMP = 8, LAUNCH_REPLACED_RUN = 16, LAUNCH_REPLACED_WORKSPACE = 32,
-       LAUNCH_REPLACED_OUTPUT = 64 };
-
 struct launch {
 	pid_t pid;
 	int pidfd;

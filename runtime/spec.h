@@ -20,6 +20,14 @@ enum net_mode { NET_NONE, NET_ALLOWLIST, NET_INTERNET };
  * SETFCAP, what apt and dpkg need (measured), plus KILL for daemons under another inside id. */
 #define SANDBOX_CAPS UINT64_C(0x800000fb)
 
+/* Controllers: what a sandbox was given, asked for, or is missing. */
+enum { CGROUP_MEMORY = 1, CGROUP_PIDS = 2, CGROUP_CPU = 4, CGROUP_ALL = 7 };
+
+/* Mount points that something inside had replaced and that were renamed aside (bit per name). */
+enum { LAUNCH_REPLACED_PROC = 1, LAUNCH_REPLACED_DEV = 2, LAUNCH_REPLACED_SYS = 4,
+       LAUNCH_REPLACED_TMP = 8, LAUNCH_REPLACED_RUN = 16, LAUNCH_REPLACED_WORKSPACE = 32,
+       LAUNCH_REPLACED_OUTPUT = 64 };
+
 struct limits {
 	uint64_t memory_bytes; /* memory.max; swap is 0 */
 	uint32_t cpu_milli;    /* thousandths of a processor: cpu.max */
