@@ -54,7 +54,9 @@ pid_t store_label_holder(const struct store *s, const char *owner, const char *k
 int store_label_reset(const struct store *s, struct store_label *l, bool workspace,
 		      struct err *e);
 
-/* store_image_open() - the root directory of an image; ERR_NOT_FOUND names "image build". */
+/* store_image_open() - the root directory of an image; ERR_NOT_FOUND names "image build". The
+ * descriptor holds a shared flock: whoever wants to remove or change an image takes the exclusive one
+ * on its rootfs/ first. */
 int store_image_open(const struct store *s, const char *name, struct err *e);
 
 /* store_min_free() - ERR_NOSPACE when less than min_free_bytes are available. */

@@ -11,14 +11,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* join() - dst = head + ": " + tail. When both do not fit the head is cut: the tail is nearer to the
- * cause. dst may be tail. */
+/* join() - dst = head + ": " + tail; dst may be tail. What does not fit is cut at the end of the head,
+ * then at the beginning of the tail: the cause is what the reader needs most, and it comes last. */
 static void join(char dst[ERR_MESSAGE_MAX], const char *head, const char *tail)
 {
 	char whole[ERR_MESSAGE_MAX];
-	size_t tail_len = strnlen(tail, ERR_MESSAGE_MAX - 3);
-	size_t head_len = strnlen(head, ERR_MESSAGE_MAX - 3 - tail_len);
+	size_t room = ERR_MESSAGE_MAX - 3; /* ": " and NUL */
+	size_t tail_len = strlen(tail), head_len;
 
+	if (tail_len > room) {
+		tail += tail_len - room;
+		tail_len = room;
+	}
+	head_len = strnlen(head, room - tail_len);
 	memcpy(whole, head, head_len);
 	memcpy(whole + head_len, ": ", 2);
 	memcpy(whole + head_len + 2, tail, tail_len);

@@ -109,14 +109,15 @@ int fd_open_beneath(int dir_fd, const char *path, int flags, mode_t mode)
 	enum { TRIES = 16 };
 	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
 				 RESOLVE_NO_XDEV;
-	uint64_t create_mode = (flags & (O_CREAT | __O_TMPFILE)) ? mode : 0;
+	/* openat2 refuses a mode that has no use */
+	bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 	int fd = -1;
 
 	/* EAGAIN: a component was renamed while ".." was being resolved (openat2(2)); whoever renames
 	 * in a loop gets an error, not our time. */
 	for (int i = 0; i < TRIES; i++) {
 		fd = sys_openat2(dir_fd, path, (uint64_t)(unsigned int)(flags | O_CLOEXEC),
-				 create_mode, resolve);
+				 creates ? mode : 0, resolve);
 		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
 			break;
 	}

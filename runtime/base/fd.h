@@ -25,6 +25,7 @@ int fd_write_file_at(int dir_fd, const char *name, const char *text);
 
 /* fd_open_beneath() - open path below dir_fd so that no component may be a symbolic link, a magic
  * link, another mount or an escape (openat2: BENEATH, NO_SYMLINKS, NO_MAGICLINKS, NO_XDEV).
+ * O_PATH|O_NOFOLLOW gives the link itself, as always. mode counts only when something is made.
  * Return: descriptor, -1 with errno (ELOOP for a link, EXDEV for an escape). */
 int fd_open_beneath(int dir_fd, const char *path, int flags, mode_t mode);
 
