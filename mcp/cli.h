@@ -76,6 +76,7 @@ int cli_workspace_import(struct cli_call *call, struct err *e);
 int cli_workspace_export(struct cli_call *call, struct err *e);
 
 extern const struct cli_option cli_image_build_options[]; /* cli_image.c */
+extern const struct cli_option cli_image_import_options[];
 
 /* cli_enter_state() - for verbs that work on the state directory without a keeper: become root of
  * the storage namespace (ordinary user; re-executes once). Return: 0, -1. */

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp/cli_start.c - the start-up order of everything that makes or touches sandboxes
+ *
+ * Runs as the user who started the program, then (ordinary user) as root of the storage namespace. The
+ * cgroup comes first: the user's service manager, which lends it, does not know the storage
+ * namespace's root. Both steps may re-execute this program; the settings travel in the environment,
+ * because the env file's owner cannot be told from inside.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "mcp/cli_start.h"
+#include "mcp/front.h"
+#include "runtime/base/cleanup.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/log.h"
+#include "runtime/base/str.h"
+#include "runtime/caps.h"
+#include "runtime/keeper.h"
+
+static enum log_level log_level_of(const struct config *c)
+{
+	static const enum log_level levels[] = { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO,
+						 LOG_LEVEL_DEBUG };
+
+	return levels[config_number(c, CONFIG_LOG)];
+}
+
+static int set_owner(struct settings *s, const char *owner, struct err *e)
+{
+	if (!owner)
+		return 0;
+	if (!str_is_owner_id(owner)) {
+		err_set(e, ERR_USAGE, "--owner: not an owner id");
+		return err_remedy(e, "give eight hexadecimal digits, or leave it out for %s", OWNER_DEFAULT);
+	}
+	return str_copy(s->owner, sizeof(s->owner), owner);
+}
+
+int start_settings(struct cli_call *call, struct start *s, struct err *e)
+{
+	*s = (struct start){ .cgroup.root_fd = -1, .ids.storage_ns_fd = -1 };
+	if (config_settings(&call->config, &s->settings, e) < 0 ||
+	    set_owner(&s->settings, cli_option(call, "owner"), e) < 0 ||
+	    config_export(&call->config, e) < 0)
+		return -1;
+	log_init(call->verb->name, log_level_of(&call->config));
+	return 0;
+}
+
+/* The sandbox that was asked for, or none: a network that is missing silently is worse than an error. */
+static int refuse_network(const struct settings *s, struct err *e)
+{
+	if (s->net == NET_NONE)
+		return 0;
+	err_set(e, ERR_CONFIG, "SANDBOX_NET: this version gives sandboxes no network");
+	return err_remedy(e, "add --net none");
+}
+
+static int start_cgroup(struct cli_call *call, struct start *s, struct err *e)
+{
+	bool best_effort = s->settings.limits_best_effort;
+	int r = cgroup_acquire(&s->cgroup, s->settings.cgroup, best_effort, e);
+
+	if (r <= 0)
+		return r;
+	return cgroup_reexec_scope(call->argv, e);
+}
+
+int start_ids(struct cli_call *call, struct start *s, struct err *e)
+{
+	if (userns_enter_storage(s->cgroup.root_fd, s->settings.subid, call->argv, e) < 0 ||
+	    userns_range_init(&s->ids, s->settings.subid, 0, e) < 0)
+		return -1;
+	s->have_ids = true;
+	return 0;
+}
+
+int start_host(struct cli_call *call, struct start *s, struct err *e)
+{
+	if (refuse_network(&s->settings, e) < 0)
+		return -1;
+	if (start_cgroup(call, s, e) < 0 || start_ids(call, s, e) < 0)
+		return -1;
+	return s->ids.in_storage ? 0 : caps_cut_keeper(e);
+}
+
+void start_done(struct start *s)
+{
+	cgroup_tree_done(&s->cgroup);
+	if (s->have_ids)
+		userns_range_done(&s->ids);
+	s->have_ids = false;
+}
+
+int cli_enter_state(struct cli_call *call, struct settings *ret, struct err *e)
+{
+	struct start s;
+
+	if (start_settings(call, &s, e) < 0)
+		return -1;
+	*ret = s.settings;
+	return userns_enter_storage(-1, s.settings.subid, call->argv, e);
+}
+
+static int make_socket_pair(int ret[2], struct err *e)
+{
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret) < 0)
+		return err_sys(e, "socket between keeper and front");
+	return 0;
+}
+
+/* Child: only 0, 1, 2 and the socket survive, in an environment that holds no secret. */
+static void __attribute__((noreturn)) exec_front(int sock, uint32_t id)
+{
+	static const char *const kept[] = { "SANDBOX_LOG", "JOURNAL_STREAM" };
+	char number[16], settings[ARRAY_SIZE(kept)][64];
+	char *argv[] = { (char[]){ "mcp-sandbox" }, (char[]){ "@front" }, number, NULL };
+	char *env[ARRAY_SIZE(kept) + 1] = { NULL };
+	size_t count = 0;
+
+	snprintf(number, sizeof(number), "%u", id);
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+		const char *value = getenv(kept[i]);
+
+		if (!value)
+			continue;
+		snprintf(settings[i], sizeof(settings[i]), "%s=%s", kept[i], value);
+		env[count++] = settings[i];
+	}
+	/* dup3() refuses equal numbers, and then the close-on-exec flag must go. */
+	if ((sock == FRONT_API_FD ? fd_set_cloexec(sock, false) : dup2(sock, FRONT_API_FD)) < 0)
+		_exit(CLI_FAILURE);
+	if (close_range(FRONT_API_FD + 1, UINT32_MAX, 0) < 0)
+		_exit(CLI_FAILURE);
+	execve("/proc/self/exe", argv, env);
+	_exit(CLI_FAILURE);
+}
+
+/* The client's pipes belong to the front alone, or the client would never see them close. */
+static int release_stdio(struct err *e)
+{
+	_cleanup_fd_ int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null_fd < 0)
+		return err_sys(e, "/dev/null");
+	if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
+		return err_sys(e, "standard input and output");
+	return 0;
+}
+
+int start_front(const struct start *s, pid_t *ret_pid, struct err *e)
+{
+	uint32_t id = s->have_ids ? s->ids.base + ID_FRONT : FRONT_KEEP_ID;
+	int pair[2];
+	pid_t pid;
+
+	if (make_socket_pair(pair, e) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0)
+		exec_front(pair[1], id);
+	close_fd(&pair[1]);
+	if (pid < 0) {
+		err_sys(e, "start the front");
+		close_fd(&pair[0]);
+		return -1;
+	}
+	if (release_stdio(e) < 0) {
+		close_fd(&pair[0]);
+		return -1;
+	}
+	*ret_pid = pid;
+	return pair[0];
+}
+
+static void __attribute__((noreturn)) run_keeper_once(const struct start *s, int sock)
+{
+	struct keeper_start start = {
+		.settings = &s->settings,
+		.cgroup = &s->cgroup,
+		.kind = KEEPER_ONCE,
+		.peer_fd = sock,
+	};
+	struct err e = { 0 };
+	int status;
+
+	/* Ctrl-C at the terminal is for the client, which passes it on to the command. */
+	(void)setsid();
+	log_init("keeper", LOG_LEVEL_WARN);
+	if (release_stdio(&e) < 0)
+		_exit(CLI_FAILURE);
+	status = keeper_run(&start, &e);
+	_exit(status < 0 ? CLI_FAILURE : status);
+}
+
+int start_keeper_once(const struct start *s, pid_t *ret_pid, struct err *e)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (make_socket_pair(pair, e) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		close_fd(&pair[0]);
+		run_keeper_once(s, pair[1]);
+	}
+	close_fd(&pair[1]);
+	if (pid < 0) {
+		err_sys(e, "start a keeper");
+		close_fd(&pair[0]);
+		return -1;
+	}
+	*ret_pid = pid;
+	return pair[0];
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp/cli_start.h - from parsed settings to a process that may make sandboxes */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "mcp/cli.h"
+#include "runtime/cgroup.h"
+#include "runtime/userns.h"
+
+struct start {
+	struct settings settings;
+	struct cgroup_tree cgroup;
+	struct idrange ids;
+	bool have_ids;
+};
+
+/* start_settings() - settings of a call, checked against what this version can do; names the process
+ * in the log. */
+int start_settings(struct cli_call *call, struct start *s, struct err *e);
+
+/* start_host() - cgroup, ids, capabilities, in that order. An ordinary user's process is re-executed on
+ * the way (in a delegated scope, then as root of the storage namespace) and comes here again.
+ * Return: 0, -1. */
+int start_host(struct cli_call *call, struct start *s, struct err *e);
+void start_done(struct start *s);
+
+/* start_ids() - its second step alone, for verbs that touch files of sandboxes but make none. */
+int start_ids(struct cli_call *call, struct start *s, struct err *e);
+
+/* start_front() - run the front over a new socket. Return: our end, -1. *ret_pid is our child. */
+int start_front(const struct start *s, pid_t *ret_pid, struct err *e);
+
+/* start_keeper_once() - fork a keeper that serves the returned socket, then ends. */
+int start_keeper_once(const struct start *s, pid_t *ret_pid, struct err *e);

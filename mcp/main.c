@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp/main.c - the verbs, and what happens first
+ *
+ * One binary, several roles: the process a user starts becomes the keeper (stdio), or a client of one
+ * (exec, ps, stop, ...); "@front" is the unprivileged half that the keeper starts from this same file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mcp/cli.h"
+#include "mcp/cli_start.h"
+#include "mcp/front.h"
+#include "runtime/base/buf.h"
+#include "runtime/base/cleanup.h"
+#include "runtime/base/log.h"
+#include "runtime/base/str.h"
+#include "runtime/keeper.h"
+
+static int verb_stdio(struct cli_call *call, struct err *e);
+static int verb_settings_table(struct cli_call *call, struct err *e);
+
+static const struct cli_option stdio_options[] = {
+	{ "owner", "ID", "whose labels to use (eight hexadecimal digits)" },
+	{ NULL },
+};
+
+static const struct cli_option exec_options[] = {
+	{ "timeout", "TIME", "end the command after so long (default: the profile's)" },
+	{ "owner", "ID", "whose label it is (eight hexadecimal digits)" },
+	{ NULL },
+};
+
+static const struct cli_option ps_options[] = {
+	{ "json", NULL, "machine-readable" },
+	{ "owner", "ID", "whose sandboxes (eight hexadecimal digits)" },
+	{ NULL },
+};
+
+static const struct cli_option owner_options[] = {
+	{ "owner", "ID", "whose label it is (eight hexadecimal digits)" },
+	{ NULL },
+};
+
+static const struct cli_option rm_options[] = {
+	{ "workspace", NULL, "also the workspace and everything in it" },
+	{ "owner", "ID", "whose label it is (eight hexadecimal digits)" },
+	{ NULL },
+};
+
+static const struct cli_option json_options[] = {
+	{ "json", NULL, "machine-readable" },
+	{ NULL },
+};
+
+static const struct cli_verb verbs[] = {
+	{ .name = "stdio", .synopsis = "[--profile P] [--net MODE] [--owner ID]",
+	  .help = "serve MCP on standard input and output", .options = stdio_options,
+	  .run = verb_stdio },
+	{ .name = "exec", .synopsis = "LABEL [--timeout TIME] [--owner ID] -- COMMAND [ARGUMENT...]",
+	  .help = "run a command in a sandbox (a single word is a bash command line)",
+	  .options = exec_options, .args_min = 1, .args_max = 1, .takes_command = true,
+	  .run = cli_exec },
+	{ .name = "ps", .synopsis = "[--json]", .help = "list running sandboxes",
+	  .options = ps_options, .run = cli_ps },
+	{ .name = "stop", .synopsis = "LABEL", .help = "end a sandbox; its files and packages stay",
+	  .options = owner_options, .args_min = 1, .args_max = 1, .run = cli_stop },
+	{ .name = "reset", .synopsis = "LABEL",
+	  .help = "end a sandbox and forget what it installed; its workspace stays",
+	  .options = owner_options, .args_min = 1, .args_max = 1, .run = cli_reset },
+	{ .name = "rm", .synopsis = "LABEL [--workspace]",
+	  .help = "end a sandbox and remove its system, and with --workspace its files",
+	  .options = rm_options, .args_min = 1, .args_max = 1, .run = cli_rm },
+	{ .name = "workspace import", .synopsis = "LABEL DIR|TAR",
+	  .help = "copy files into a workspace", .options = owner_options, .args_min = 2, .args_max = 2,
+	  .run = cli_workspace_import },
+	{ .name = "workspace export", .synopsis = "LABEL DIR|TAR",
+	  .help = "copy a workspace out", .options = owner_options, .args_min = 2, .args_max = 2,
+	  .run = cli_workspace_export },
+	{ .name = "image build", .synopsis = "[minimal|default] [--name N] [--suite S] [--packages A,B] [--arch A]",
+	  .help = "make an image from the distribution's packages", .options = cli_image_build_options,
+	  .args_max = 1, .run = cli_image_build },
+	{ .name = "image import", .synopsis = "FILE [--name N]", .help = "make an image from a tar file",
+	  .options = cli_image_import_options, .args_min = 1, .args_max = 1, .run = cli_image_import },
+	{ .name = "image export", .synopsis = "NAME FILE", .help = "write an image to a tar file",
+	  .args_min = 1, .args_max = 2, .run = cli_image_export },
+	{ .name = "image list", .synopsis = "[--json]", .help = "list images", .options = json_options,
+	  .run = cli_image_list },
+	{ .name = "image rm", .synopsis = "NAME", .help = "remove an image that nothing uses",
+	  .args_min = 1, .args_max = 1, .run = cli_image_rm },
+	{ .name = "doctor", .synopsis = "[--json]",
+	  .help = "try everything a sandbox needs and name the repair of what is missing",
+	  .options = json_options, .run = cli_doctor },
+	{ .name = "@settings-table", .synopsis = "", .help = "the README's settings table",
+	  .hidden = true, .run = verb_settings_table },
+};
+
+/* Serve requests with sandboxes, or, when there can be none, with the reason. */
+static int serve_stdio(const struct start *s, const struct err *failure, struct err *e)
+{
+	struct keeper_start start = {
+		.settings = &s->settings,
+		.cgroup = &s->cgroup,
+		.kind = KEEPER_STDIO,
+		.start_failure = failure,
+	};
+
+	start.peer_fd = start_front(s, &start.peer_pid, e);
+	if (start.peer_fd < 0)
+		return -1;
+	log_init("keeper", LOG_LEVEL_WARN);
+	return keeper_run(&start, e);
+}
+
+/* A client shows its user nothing of standard error: the front answers its first request with the
+ * reason. At a terminal nobody will send one. */
+static int refuse_stdio(const struct start *s, const struct err *why, struct err *e)
+{
+	struct err ignored = { 0 };
+
+	*e = *why;
+	if (isatty(STDIN_FILENO))
+		return -1;
+	cli_print_error(why);
+	(void)serve_stdio(s, why, &ignored);
+	return err_exit_status(why->code);
+}
+
+static int verb_stdio(struct cli_call *call, struct err *e)
+{
+	struct err why = { 0 };
+	struct start s;
+	int status;
+
+	if (start_settings(call, &s, e) < 0)
+		return -1;
+	if (start_host(call, &s, &why) < 0)
+		status = refuse_stdio(&s, &why, e);
+	else
+		status = serve_stdio(&s, NULL, e);
+	start_done(&s);
+	return status;
+}
+
+static int verb_settings_table(struct cli_call *call, struct err *e)
+{
+	struct buf out;
+	int status = CLI_OK;
+
+	(void)call;
+	buf_init(&out, 64 * 1024);
+	if (config_markdown(&out) < 0 || fwrite(out.data, 1, out.len, stdout) != out.len)
+		status = err_set(e, ERR_NOMEM, "settings table: cannot be written");
+	buf_done(&out);
+	return status;
+}
+
+/* "@front ID": started by start_front() and by nobody else. */
+static int run_front(const char *id_text)
+{
+	struct err e = { 0 };
+	uint64_t id;
+	int status;
+
+	if (str_parse_u64(id_text, 0, UINT32_MAX, &id) < 0)
+		return CLI_USAGE;
+	log_init("front", LOG_LEVEL_WARN);
+	status = front_stdio((uint32_t)id, &e);
+	if (status >= 0)
+		return status;
+	cli_print_error(&e);
+	return err_exit_status(e.code);
+}
+
+/* Closed standard descriptors would be taken by the next open(). */
+static int open_standard_descriptors(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+		if (fd < 0)
+			return -1;
+	} while (fd <= STDERR_FILENO);
+	return close(fd);
+}
+
+static int wrong_command_line(struct cli_call *call, const struct err *why)
+{
+	struct start s = { .cgroup.root_fd = -1, .ids.storage_ns_fd = -1 };
+	struct err e = { 0 };
+
+	if (call->verb && call->verb->run == verb_stdio) {
+		s.settings.profile = &profile_table[PROFILE_CODE];
+		if (refuse_stdio(&s, why, &e) >= 0)
+			return err_exit_status(why->code);
+	}
+	cli_print_error(why);
+	return err_exit_status(why->code);
+}
+
+int main(int argc, char **argv)
+{
+	struct cli_call call;
+	struct err e = { 0 };
+	int status;
+
+	if (open_standard_descriptors() < 0)
+		return CLI_FAILURE;
+	(void)umask(022);
+	if (argc == 3 && !strcmp(argv[1], "@front"))
+		return run_front(argv[2]);
+	status = cli_parse(&call, verbs, ARRAY_SIZE(verbs), argc, argv, &e);
+	if (status < 0) {
+		status = wrong_command_line(&call, &e);
+	} else if (status == 0) {
+		status = call.verb->run(&call, &e);
+		if (status < 0) {
+			cli_print_error(&e);
+			status = err_exit_status(e.code);
+		}
+	} else {
+		status = CLI_OK;
+	}
+	cli_call_done(&call);
+	return status;
+}
