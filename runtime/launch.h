@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -16,10 +17,11 @@
 #include "runtime/userns.h"
 
 enum launch_stage {
-	LAUNCH_CLONE = 1,
-	LAUNCH_MAPS,
-	LAUNCH_SESSION, /* dumpable 0, setsid, session keyring, hostname */
-	LAUNCH_IDS,
+	LAUNCH_PREPARE = 1, /* keeper: clone the trees, build pid 1's file and the network plan */
+	LAUNCH_CLONE,
+	LAUNCH_SESSION, /* dumpable 0, setsid, host name */
+	LAUNCH_MAPS,    /* keeper: id maps; the child waits for them */
+	LAUNCH_IDS,     /* sandbox root, no groups; session keyring */
 	LAUNCH_PRIVATE, /* / recursively private */
 	LAUNCH_SCRATCH,
 	LAUNCH_OVERLAY,
@@ -35,6 +37,7 @@ enum launch_stage {
 	LAUNCH_PIVOT,
 	LAUNCH_COUNTS, /* namespace, inotify and fanotify counts */
 	LAUNCH_CLOSE,
+	LAUNCH_TETHER, /* die with the keeper, where asked for */
 	LAUNCH_RIGHTS,
 	LAUNCH_EXEC,
 	LAUNCH_STAGE_COUNT,
@@ -44,6 +47,7 @@ struct launch_request {
 	const char *key; /* also the host name */
 	const struct profile *profile;
 	const struct idrange *ids;
+	enum net_mode net;
 	int lower_fd;     /* the image's root directory */
 	int layer_fd;     /* directory holding upper/ and work/; -1: read-only root */
 	int workspace_fd; /* -1: tmpfs of the profile */
@@ -59,9 +63,11 @@ struct launch {
 	int pidfd;
 	int status_fd; /* poll for input; hand every wake-up to launch_progress() */
 	uint32_t replaced;
+	bool announced; /* the child is past its last step but execve itself */
 };
 
-/* launch_start() - clone, write the maps, let the child go. Never waits for the child. */
+/* launch_start() - clone, write the maps, let the child go. Never waits for a child that goes on: on
+ * failure the child is killed and reaped here, and nothing is left. */
 int launch_start(const struct launch_request *req, struct launch *ret, struct err *e);
 
 /* launch_progress() - read the status pipe. Return: 1 ready (pid 1 has executed), 0 not yet, -1 failed
@@ -72,6 +78,18 @@ void launch_done(struct launch *l); /* closes descriptors only */
 /* launch_stage_text() - the step's name for errors and fault-injection tests. */
 const char *launch_stage_text(uint32_t stage);
 
-/* launch_fault_hook - NULL in the shipped program; tests/fault links a definition that makes a
- * stage fail with the returned errno. */
+/* launch_explain() - a failed step as a sentence with a remedy. object: what the step was at, or "".
+ * Return: -1 always. */
+int launch_explain(const struct enter_status *status, const char *object, struct err *e);
+
+/* launch_fault() - fault injection: the errno a step is to fail with, 0 for none. Only the test
+ * program that is built with LAUNCH_FAULT_TEST has one to call. */
+#ifdef LAUNCH_FAULT_TEST
 int launch_fault(uint32_t stage);
+#else
+static inline int launch_fault(uint32_t stage)
+{
+	(void)stage;
+	return 0;
+}
+#endif

@@ -45,11 +45,19 @@ int userns_enter_storage(int cgroup_root_fd, const char *subid_setting, char **a
 			 struct err *e);
 
 /* userns_range_init() - this process's id range. In root mode the block comes from subid_setting,
- * else from mcp-sandbox's or root's line in /etc/subuid, else a fixed block in the range systemd
- * reserves for containers; block_index selects one block per owner. */
+ * else from mcp-sandbox's line in /etc/subuid, else it is a fixed block in the range systemd reserves
+ * for containers; block_index selects one block per owner. (Not root's line: it belongs to other
+ * container programs, and installing one of those must not make our stored trees unreadable.) */
 int userns_range_init(struct idrange *r, const char *subid_setting, uint32_t block_index,
 		      struct err *e);
 void userns_range_done(struct idrange *r);
+
+/* userns_explain_refusal() - after an error by which hosts refuse namespaces: find the setting that
+ * did it and add it as the remedy. Return: -1 always. */
+int userns_explain_refusal(int error, struct err *e);
+
+/* userns_explain_refusal_at() - the same with /proc/sys as a descriptor, for tests. */
+int userns_explain_refusal_at(int proc_sys_fd, int error, struct err *e);
 
 /* userns_write_maps() - uid_map and gid_map of a child just cloned with CLONE_NEWUSER. */
 int userns_write_maps(const struct idrange *r, pid_t child, struct err *e);
@@ -58,8 +66,18 @@ struct subid_range {
 	uint32_t first, count;
 };
 
-/* userns_parse_subid() - the first usable line (count >= ID_BLOCK - 1) for a user (by name or
- * number) in the text of /etc/subuid. Overlong, negative or overflowing numbers, missing fields and
- * ranges that contain 0 or own_uid are refused. Return: 1 found, 0 none, -1. */
+/* userns_parse_subid() - the first usable line (count >= ID_BLOCK - 1) for a user, by name or by
+ * own_uid's number, in the text of /etc/subuid. A line of that user with a missing field, a number
+ * that is overlong, signed or overflows, or a range that contains 0 or own_uid, is an error; lines of
+ * others are not looked at. Return: 1 found, 0 none, -1. */
 int userns_parse_subid(const char *text, const char *user, uint32_t own_uid,
 		       struct subid_range *ret, struct err *e);
+
+/* userns_parse_subid_setting() - "first:count" under the same rules. Return: 0, -1. */
+int userns_parse_subid_setting(const char *text, uint32_t own_uid, struct subid_range *ret,
+			       struct err *e);
+
+/* userns_find_subid() - the setting when there is one, else the user's line in file (/etc/subuid or
+ * /etc/subgid); the remedy names the exact line to add. Return: 0, -1. */
+int userns_find_subid(const char *file, const char *setting, const char *user, uint32_t own_uid,
+		      struct subid_range *ret, struct err *e);

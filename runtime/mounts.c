@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/mounts.c - the sandbox's mount tree
+ *
+ * mounts_prepare() runs in the keeper. Everything else runs in the child, as the sandbox's root with
+ * full capabilities over its own namespaces, before any other process of the sandbox exists.
+ *
+ * Trusted: the keeper's descriptors, the host's /dev. Hostile: whatever the layer and the image hold,
+ * because commands wrote it. So nothing below the new root is ever reached by a path: a mount point is
+ * one component, opened with openat2() so that no link is followed and no mount crossed, and mounts
+ * are put on that descriptor (CVE-2021-30465 and its many successors). A mount point that is not a
+ * directory is renamed aside rather than refused: refusing would lose the label for good. What the
+ * other steps name lies on file systems mounted here a moment ago, which hold only what the kernel or
+ * this file put there.
+ *
+ * Everything happens attached to the tree: composing on a detached mount fails before Linux 6.15.
+ */
+#include "runtime/mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/cleanup.h"
+#include "runtime/base/sys.h"
+#include "runtime/overlay.h"
+
+/* One page per inode on average, and never so few that a small file system is useless. */
+enum { BYTES_PER_INODE = 4096, INODES_MIN = 1024 };
+
+#define MASK_DIR  "e"   /* below the scratch mount: read-only, holds the two masks */
+#define MASK_NONE "e/d" /* an empty directory */
+#define MASK_FILE "e/f" /* an empty file */
+
+static const char *const target_names[MOUNTS_TARGET_COUNT] = {
+	[MOUNTS_TARGET_PROC] = "proc",	 [MOUNTS_TARGET_DEV] = "dev",
+	[MOUNTS_TARGET_SYS] = "sys",	 [MOUNTS_TARGET_TMP] = "tmp",
+	[MOUNTS_TARGET_RUN] = "run",	 [MOUNTS_TARGET_WORKSPACE] = "workspace",
+	[MOUNTS_TARGET_OUTPUT] = "output",
+};
+
+/* The keeper's half */
+
+/* clone_tree() - a detached private copy of the mount a directory lies on, rooted at the directory.
+ * Private: a member of the host's peer group would carry our mounts back to the host. */
+static int clone_tree(int dir_fd, uint64_t attributes, int *ret_fd, const char *what,
+		      struct err *e)
+{
+	struct mount_attr attr = {
+		.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | attributes,
+		.propagation = MS_PRIVATE,
+	};
+	_cleanup_fd_ int fd = -1;
+
+	if (dir_fd < 0)
+		return 0;
+	fd = open_tree(dir_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	if (fd < 0)
+		return err_sys(e, "clone the mount of the %s", what);
+	if (mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return err_sys(e, "restrict the mount of the %s", what);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+static void spell_size(char bytes_text[MOUNTS_NUMBER_MAX], char inodes_text[MOUNTS_NUMBER_MAX],
+		       uint64_t bytes)
+{
+	uint64_t inodes = bytes / BYTES_PER_INODE;
+
+	if (inodes < INODES_MIN)
+		inodes = INODES_MIN;
+	(void)snprintf(bytes_text, MOUNTS_NUMBER_MAX, "%" PRIu64, bytes);
+	(void)snprintf(inodes_text, MOUNTS_NUMBER_MAX, "%" PRIu64, inodes);
+}
+
+static void mounts_clear(struct mounts *m)
+{
+	memset(m, 0, sizeof(*m));
+	m->lower_tree_fd = m->layer_tree_fd = m->workspace_tree_fd = m->output_tree_fd = -1;
+	m->scratch_fd = m->root_fd = m->proc_fd = m->dev_fd = m->proc_sys_fd = -1;
+	for (int i = 0; i < MOUNTS_TARGET_COUNT; i++)
+		m->target_fd[i] = -1;
+	m->object = "";
+}
+
+int mounts_prepare(struct mounts *m, const struct mounts_sources *src,
+		   const struct profile *profile, struct err *e)
+{
+	mounts_clear(m);
+	m->tmp_noexec = profile->tmp_noexec;
+	spell_size(m->tmp_bytes, m->tmp_inodes, profile->tmp_bytes);
+	spell_size(m->shm_bytes, m->shm_inodes, profile->shm_bytes);
+	spell_size(m->run_bytes, m->run_inodes, profile->run_bytes);
+	spell_size(m->workspace_bytes, m->workspace_inodes, profile->workspace_tmpfs_bytes);
+	(void)snprintf(m->aside_suffix, sizeof(m->aside_suffix), "-%" PRIu64,
+		       (uint64_t)time(NULL));
+	if (clone_tree(src->lower_fd, MOUNT_ATTR_RDONLY, &m->lower_tree_fd, "image", e) < 0 ||
+	    clone_tree(src->layer_fd, 0, &m->layer_tree_fd, "layer", e) < 0 ||
+	    clone_tree(src->workspace_fd, 0, &m->workspace_tree_fd, "workspace", e) < 0 ||
+	    clone_tree(src->output_fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, &m->output_tree_fd,
+		       "output directory", e) < 0) {
+		mounts_done(m);
+		return -1;
+	}
+	return 0;
+}
+
+void mounts_done(struct mounts *m)
+{
+	close_fd(&m->lower_tree_fd);
+	close_fd(&m->layer_tree_fd);
+	close_fd(&m->workspace_tree_fd);
+	close_fd(&m->output_tree_fd);
+}
+
+/* The child's half: small helpers */
+
+struct option {
+	const char *key, *value; /* value NULL: a flag */
+};
+
+/* make_fs() - a new file system instance as a detached mount. */
+static int make_fs(const char *type, const struct option *options, size_t count,
+		   unsigned int attributes)
+{
+	_cleanup_fd_ int fs_fd = fsopen(type, FSOPEN_CLOEXEC);
+
+	if (fs_fd < 0 || fsconfig(fs_fd, FSCONFIG_SET_STRING, "source", type, 0) < 0)
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		if (fsconfig(fs_fd, FSCONFIG_SET_STRING, options[i].key, options[i].value, 0) < 0)
+			return -1;
+	}
+	if (fsconfig(fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -1;
+	return fsmount(fs_fd, FSMOUNT_CLOEXEC, attributes);
+}
+
+static int make_tmpfs(const char *mode, const char *bytes, const char *inodes,
+		      unsigned int attributes)
+{
+	const struct option options[] = {
+		{ "mode", mode }, { "size", bytes }, { "nr_inodes", inodes }
+	};
+
+	return make_fs("tmpfs", options, ARRAY_SIZE(options),
+		       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | attributes);
+}
+
+/* open_target() - a mount point on the new root, or -1 when it is missing (ENOENT) or not a directory
+ * (ELOOP, ENOTDIR). across: also when something is mounted there. */
+static int open_target(int root_fd, const char *name, bool across)
+{
+	return sys_openat2(root_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0,
+			   RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+				   (across ? 0 : RESOLVE_NO_XDEV));
+}
+
+/* attach() - put a detached mount on a target, and see that it is what the name leads to now. */
+static int attach(struct mounts *m, enum mounts_target target, int mount_fd)
+{
+	_cleanup_fd_ int seen_fd = -1;
+	struct stat want, seen;
+
+	m->object = target_names[target];
+	if (mount_fd < 0)
+		return -1;
+	if (move_mount(mount_fd, "", m->target_fd[target], "",
+		       MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return -1;
+	seen_fd = open_target(m->root_fd, target_names[target], true);
+	if (seen_fd < 0 || fstat(seen_fd, &seen) < 0 || fstat(mount_fd, &want) < 0)
+		return -1;
+	if (seen.st_dev != want.st_dev || seen.st_ino != want.st_ino) {
+		errno = ESTALE;
+		return -1;
+	}
+	return 0;
+}
+
+/* Steps, in launch.c's order */
+
+int mounts_make_private(struct mounts *m)
+{
+	m->object = "/";
+	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+}
+
+/* fill_scratch() - empty mount points for the trees, the skeleton of a read-only root, the masks. */
+static int fill_scratch(const struct mounts *m)
+{
+	static const char *const dirs[] = { OVERLAY_LOWER, OVERLAY_LAYER, OVERLAY_SKELETON,
+					    OVERLAY_ROOT,  MASK_DIR,	  MASK_NONE };
+	_cleanup_fd_ int skeleton_fd = -1, file_fd = -1;
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		if (mkdirat(m->scratch_fd, dirs[i], 0755) < 0)
+			return -1;
+	}
+	file_fd = openat(m->scratch_fd, MASK_FILE, O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC, 0444);
+	if (file_fd < 0)
+		return -1;
+	if (m->layer_tree_fd >= 0)
+		return 0;
+	skeleton_fd = openat(m->scratch_fd, OVERLAY_SKELETON, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; i < MOUNTS_TARGET_COUNT; i++) {
+		if (mkdirat(skeleton_fd, target_names[i], 0755) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* attach_masks() - a read-only mount, so that every clone of a piece of it is read-only as well. */
+static int attach_masks(const struct mounts *m)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+	_cleanup_fd_ int fd = open_tree(m->scratch_fd, MASK_DIR, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return -1;
+	return move_mount(fd, "", m->scratch_fd, MASK_DIR, MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+int mounts_scratch(struct mounts *m)
+{
+	const struct option mode = { "mode", "0755" };
+
+	m->object = "/";
+	/* ramfs, not tmpfs: it has no accounting to set up, df does not list it, and nothing but this
+	 * file ever writes to it. On top of the host's root, because that exists on every host; paths
+	 * from "/" still lead below it. */
+	m->scratch_fd = make_fs("ramfs", &mode, 1,
+				MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	if (m->scratch_fd < 0 ||
+	    move_mount(m->scratch_fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -1;
+	if (fill_scratch(m) < 0 || attach_masks(m) < 0)
+		return -1;
+	m->object = "image";
+	if (move_mount(m->lower_tree_fd, "", m->scratch_fd, OVERLAY_LOWER,
+		       MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -1;
+	if (m->layer_tree_fd < 0)
+		return 0;
+	m->object = "layer";
+	return move_mount(m->layer_tree_fd, "", m->scratch_fd, OVERLAY_LAYER,
+			  MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+int mounts_root(struct mounts *m)
+{
+	m->object = "root";
+	if (overlay_mount(m->scratch_fd, m->layer_tree_fd >= 0) < 0)
+		return -1;
+	m->root_fd = openat(m->scratch_fd, OVERLAY_ROOT,
+			    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return m->root_fd < 0 ? -1 : 0;
+}
+
+/* rename_aside() - NAME becomes .replaced-NAME-TIME on the layer, where its owner finds it again. */
+static int rename_aside(struct mounts *m, const char *name)
+{
+	static const char prefix[] = ".replaced-";
+	char aside[sizeof(prefix) + MOUNTS_NUMBER_MAX + 16];
+	char *end = stpcpy(aside, prefix);
+
+	end = stpcpy(end, name);
+	(void)stpcpy(end, m->aside_suffix);
+	return renameat2(m->root_fd, name, m->root_fd, aside, RENAME_NOREPLACE);
+}
+
+static int make_target(struct mounts *m, enum mounts_target target)
+{
+	const char *name = target_names[target];
+	int fd = open_target(m->root_fd, name, false);
+
+	m->object = name;
+	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR)) {
+		if (rename_aside(m, name) < 0)
+			return -1;
+		m->replaced |= 1U << target;
+		errno = ENOENT;
+	}
+	if (fd < 0 && errno == ENOENT) {
+		if (mkdirat(m->root_fd, name, 0755) < 0)
+			return -1;
+		fd = open_target(m->root_fd, name, false);
+	}
+	m->target_fd[target] = fd;
+	return fd < 0 ? -1 : 0;
+}
+
+int mounts_targets(struct mounts *m)
+{
+	for (int i = 0; i < MOUNTS_TARGET_COUNT; i++) {
+		if (i == MOUNTS_TARGET_OUTPUT && m->output_tree_fd < 0)
+			continue;
+		if (make_target(m, (enum mounts_target)i) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int mounts_proc(struct mounts *m)
+{
+	m->object = "proc";
+	m->proc_fd = make_fs("proc", NULL, 0,
+			     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	return attach(m, MOUNTS_TARGET_PROC, m->proc_fd);
+}
+
+static const struct device {
+	const char *path, *name;
+	unsigned int major, minor;
+} devices[] = {
+	{ "/dev/null", "null", 1, 3 },	   { "/dev/zero", "zero", 1, 5 },
+	{ "/dev/full", "full", 1, 7 },	   { "/dev/random", "random", 1, 8 },
+	{ "/dev/urandom", "urandom", 1, 9 }, { "/dev/tty", "tty", 5, 0 },
+};
+
+static const struct link {
+	const char *name, *text;
+} device_links[] = {
+	{ "fd", "/proc/self/fd" },	 { "stdin", "/proc/self/fd/0" },
+	{ "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
+	{ "ptmx", "pts/ptmx" },
+};
+
+/* bind_device() - the host's node, after looking at what it is: a container host may have put
+ * something else in its place. Read-only keeps the sandbox from touching the host's inode (times,
+ * attributes) and does not keep it from writing to the device. */
+static int bind_device(struct mounts *m, const struct device *device)
+{
+	struct mount_attr attr = {
+		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+	};
+	_cleanup_fd_ int fd = -1, place_fd = -1;
+	struct stat st;
+
+	m->object = device->path;
+	fd = open_tree(AT_FDCWD, device->path,
+		       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -1;
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(device->major, device->minor)) {
+		errno = ENODEV;
+		return -1;
+	}
+	place_fd = openat(m->dev_fd, device->name, O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC, 0444);
+	if (place_fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return -1;
+	return move_mount(fd, "", m->dev_fd, device->name, MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+static int mount_devpts(struct mounts *m)
+{
+	/* An instance of its own is the default since Linux 4.7. gid 5 is Debian's tty. */
+	const struct option options[] = {
+		{ "mode", "620" }, { "gid", "5" }, { "ptmxmode", "666" }, { "max", "64" }
+	};
+	_cleanup_fd_ int fd = -1;
+
+	m->object = "/dev/pts";
+	fd = make_fs("devpts", options, ARRAY_SIZE(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	if (fd < 0 || mkdirat(m->dev_fd, "pts", 0755) < 0)
+		return -1;
+	return move_mount(fd, "", m->dev_fd, "pts", MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+int mounts_dev(struct mounts *m)
+{
+	m->dev_fd = make_tmpfs("0755", "65536", "64", MOUNT_ATTR_NOEXEC);
+	if (attach(m, MOUNTS_TARGET_DEV, m->dev_fd) < 0)
+		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+		if (bind_device(m, &devices[i]) < 0)
+			return -1;
+	}
+	m->object = "/dev";
+	for (size_t i = 0; i < ARRAY_SIZE(device_links); i++) {
+		if (symlinkat(device_links[i].text, m->dev_fd, device_links[i].name) < 0)
+			return -1;
+	}
+	return mount_devpts(m);
+}
+
+static int mount_shm(struct mounts *m)
+{
+	_cleanup_fd_ int fd = -1;
+
+	m->object = "/dev/shm";
+	fd = make_tmpfs("1777", m->shm_bytes, m->shm_inodes,
+			m->tmp_noexec ? MOUNT_ATTR_NOEXEC : 0);
+	if (fd < 0 || mkdirat(m->dev_fd, "shm", 0755) < 0)
+		return -1;
+	return move_mount(fd, "", m->dev_fd, "shm", MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+int mounts_tmpfs(struct mounts *m)
+{
+	unsigned int noexec = m->tmp_noexec ? MOUNT_ATTR_NOEXEC : 0;
+	_cleanup_fd_ int tmp_fd = make_tmpfs("1777", m->tmp_bytes, m->tmp_inodes, noexec);
+	_cleanup_fd_ int run_fd = -1;
+
+	if (attach(m, MOUNTS_TARGET_TMP, tmp_fd) < 0)
+		return -1;
+	run_fd = make_tmpfs("0755", m->run_bytes, m->run_inodes, noexec);
+	if (attach(m, MOUNTS_TARGET_RUN, run_fd) < 0)
+		return -1;
+	if (mkdirat(run_fd, "lock", 01777) < 0) /* /var/lock leads here on Debian */
+		return -1;
+	return mount_shm(m);
+}
+
+int mounts_workspace(struct mounts *m)
+{
+	_cleanup_fd_ int fd = -1;
+
+	if (m->workspace_tree_fd >= 0)
+		return attach(m, MOUNTS_TARGET_WORKSPACE, m->workspace_tree_fd);
+	fd = make_tmpfs("0755", m->workspace_bytes, m->workspace_inodes, 0);
+	return attach(m, MOUNTS_TARGET_WORKSPACE, fd);
+}
+
+int mounts_output(struct mounts *m)
+{
+	if (m->output_tree_fd < 0)
+		return 0;
+	return attach(m, MOUNTS_TARGET_OUTPUT, m->output_tree_fd);
+}
+
+int mounts_keep_proc_sys(struct mounts *m)
+{
+	m->object = "/proc/sys";
+	m->proc_sys_fd = sys_openat2(m->proc_fd, "sys", O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+	return m->proc_sys_fd < 0 ? -1 : 0;
+}
+
+/* What of /proc speaks about the host instead of the sandbox, or acts on it. Most of it is closed to
+ * unmapped ids anyway; a mask holds whatever the kernel's file modes are. A kernel without an entry
+ * needs no mask for it. */
+static const struct mask {
+	const char *name;
+	bool is_dir;
+} masks[] = {
+	{ "sysrq-trigger", false }, /* acts */
+	{ "kcore", false },	    /* memory of the kernel */
+	{ "kmsg", false },
+	{ "kallsyms", false }, /* where the kernel's code is */
+	{ "modules", false },
+	{ "config.gz", false },
+	{ "cmdline", false }, /* the host's boot line: disk ids, now and then secrets */
+	{ "keys", false },    /* other users' keys */
+	{ "key-users", false },
+	{ "interrupts", false }, /* activity of the host: keystrokes, network */
+	{ "softirqs", false },
+	{ "timer_list", false },
+	{ "sched_debug", false },
+	{ "schedstat", false },
+	{ "latency_stats", false },
+	{ "diskstats", false },
+	{ "partitions", false },
+	{ "swaps", false },
+	{ "mdstat", false },
+	{ "mtrr", false },
+	{ "acpi", true }, /* hardware */
+	{ "asound", true },
+	{ "bus", true },
+	{ "driver", true },
+	{ "dynamic_debug", true },
+	{ "fs", true }, /* names of the host's disks */
+	{ "irq", true },
+	{ "pressure", true }, /* load of the host, and a way to make the kernel measure it */
+	{ "scsi", true },
+};
+
+static int mask_one(const struct mounts *m, const struct mask *mask)
+{
+	_cleanup_fd_ int fd = open_tree(m->scratch_fd, mask->is_dir ? MASK_NONE : MASK_FILE,
+					OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	if (move_mount(fd, "", m->proc_fd, mask->name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return errno == ENOENT ? 0 : -1;
+	return 0;
+}
+
+/* A sandbox's root could write its own namespaces' sysctls: forwarding, message queue sizes, the next
+ * process number. */
+static int make_proc_sys_readonly(struct mounts *m)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+	_cleanup_fd_ int fd = -1;
+
+	m->object = "/proc/sys";
+	fd = open_tree(m->proc_fd, "sys", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return -1;
+	return move_mount(fd, "", m->proc_fd, "sys", MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+int mounts_masks(struct mounts *m)
+{
+	_cleanup_fd_ int sys_fd = -1;
+
+	if (make_proc_sys_readonly(m) < 0)
+		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(masks); i++) {
+		m->object = masks[i].name;
+		if (mask_one(m, &masks[i]) < 0)
+			return -1;
+	}
+	/* No sysfs: nothing a sandbox is for needs it (C libraries, node, Java and Go fall back to
+	 * /proc), and it is the widest window on the host there is. An empty read-only directory
+	 * instead of the image's, so that nothing can pretend to be one. */
+	sys_fd = open_tree(m->scratch_fd, MASK_NONE, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	return attach(m, MOUNTS_TARGET_SYS, sys_fd);
+}
+
+int mounts_pivot(struct mounts *m)
+{
+	struct stat want, seen;
+
+	m->object = "/";
+	/* pivot_root(".", "."): the old root lands on top of the new one and is taken away whole, the
+	 * scratch mount with it (pivot_root(2)). */
+	if (fchdir(m->root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return -1;
+	if (fstat(m->root_fd, &want) < 0 || stat("/", &seen) < 0)
+		return -1;
+	if (want.st_dev != seen.st_dev || want.st_ino != seen.st_ino) {
+		errno = ESTALE;
+		return -1;
+	}
+	return 0;
+}
