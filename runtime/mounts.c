@@ -531,12 +531,13 @@ int mounts_pivot(struct mounts *m)
 	struct stat want, seen;
 
 	m->object = "/";
-	/* pivot_root(".", "."): the old root lands on top of the new one and is taken away whole, the
-	 * scratch mount with it (pivot_root(2)). */
+	/* pivot_root(".", "."): the old root lands on top of the new one (pivot_root(2)), and on top of
+	 * that is the scratch mount; each is taken away with everything on it. */
 	if (fchdir(m->root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
-	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+	    umount2(".", MNT_DETACH) < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return -1;
-	if (fstat(m->root_fd, &want) < 0 || stat("/", &seen) < 0)
+	/* ".." of the root crosses into whatever is mounted over it; "/" would not. */
+	if (fstat(m->root_fd, &want) < 0 || stat("/..", &seen) < 0)
 		return -1;
 	if (want.st_dev != seen.st_dev || want.st_ino != seen.st_ino) {
 		errno = ESTALE;
