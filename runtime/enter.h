@@ -73,7 +73,19 @@ struct enter_command {
  * sandbox's pid namespace, so nothing inside can signal it), which joins the namespaces and clones
  * the command as the keeper's own child straight into its leaf, then dies.
  * Only the joiner ever waits for the command's exec; the keeper learns of it from the status pipe:
- * ENTER_PID, then end of file (running) or ENTER_FAILED.
+ *
+ *   ENTER_PID {value}            the command's pid, the keeper's own child, before it runs anything
+ *                                hostile. At most once. The child is to be reaped also when
+ *                                ENTER_FAILED follows; waitid() needs __WALL until it has executed.
+ *   ENTER_FAILED {stage, error}  at most once. ECANCELED: it was killed in that stage, from inside or
+ *                                with its cgroup. ENTER_JOIN with ESRCH or EPERM: pid 1 is gone.
+ *   end of file                  without ENTER_FAILED: the program is running, or was killed while
+ *                                being loaded. With neither message: the joiner itself was killed.
+ *
+ * Nothing bounds the time until the end of file: the command may be stopped or frozen from its first
+ * instruction. At its deadline the caller kills the leaf (without cgroups: pid 1), which ends both.
+ * Needs: signals of the keeper by signalfd or with default action. The session keyring of the keeper
+ * is a fresh one: a command keeps it where its own key quota is used up.
  * Return: the joiner's pid (to be reaped), -1. */
 pid_t enter_fork_joiner(const struct enter_command *cmd);
 
