@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp/bounds.h - every bound of the front in one place
+ *
+ * Whatever a client or a command sends, the front's memory stays below a figure that can be added
+ * up from here.
+ */
+#pragma once
+
+enum {
+	/* One message. A command of API_COMMAND_MAX bytes may be written with six bytes for each. */
+	LIMIT_MESSAGE = 7 * 1024 * 1024,
+	LIMIT_JSON_DEPTH = 64,
+	LIMIT_JSON_NODES = 10000, /* a tree node costs 64 bytes, a "0," in the text two */
+	LIMIT_JSON_NUMBER = 40, /* characters; cJSON cuts a number at 63 and goes on with its rest */
+	LIMIT_ID = 1024,          /* bytes of a request id or progress token as written */
+
+	LIMIT_CALLS = 32, /* tool calls at once; below API_REQUESTS_MAX */
+
+	/* Above this much unread output the client is not listened to any more. */
+	LIMIT_OUT_HIGH = 1024 * 1024,
+	LIMIT_OUT_MAX = 256 * 1024 * 1024,
+
+	LIMIT_OUTPUT_ALL = 20000, /* characters (code points) of output shown whole ... */
+	LIMIT_OUTPUT_HEAD = 10000, /* ... or these first ones ... */
+	LIMIT_OUTPUT_TAIL = 5000,  /* ... and these last ones */
+	LIMIT_SLICE = 128 * 1024,  /* bytes of a log or file handled before other work gets its turn */
+
+	LIMIT_LINE_HOLD = 16 * 1024, /* longest line a carriage return still replaces */
+	LIMIT_SEQUENCE = 256,        /* longest control sequence */
+	LIMIT_STRING = 1024 * 1024,  /* longest control string (OSC, DCS, APC, PM, SOS) */
+
+	LIMIT_CAPTION = 1024,
+	PROGRESS_EVERY_MS = 5000,
+	EOF_GRACE_MS = 500, /* running calls may still be answered this long after the end of input */
+};
