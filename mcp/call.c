@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp/call.c - one tools/call in flight, from its arguments to its result
+ *
+ * Runs in the front, without privilege. Owns the rules that all tools share: how many at once,
+ * cancellation (then not one more byte for that id), progress, and that making a large reply never
+ * keeps other calls waiting or grows the queue of a client that does not read.
+ */
+#include "mcp/call.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/json.h"
+#include "mcp/json_write.h"
+#include "mcp/jsonrpc.h"
+#include "mcp/bounds.h"
+#include "mcp/protocol.h"
+#include "mcp/tools.h"
+#include "runtime/base/str.h"
+
+/* ---- life ---- */
+
+static void call_link(struct call *c)
+{
+	struct server *s = c->server;
+
+	c->next = s->calls;
+	c->link = &s->calls;
+	if (c->next)
+		c->next->link = &c->next;
+	s->calls = c;
+	s->call_count++;
+}
+
+/* The call is gone; its sink is told next, because a transport may end the loop when none is left. */
+static void call_free(struct call *c)
+{
+	struct server *s = c->server;
+
+	if (c->tool->drop && c->state)
+		c->tool->drop(c);
+	loop_timer_cancel(s->loop, &c->progress);
+	loop_timer_cancel(s->loop, &c->work);
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	s->call_count--;
+	free(c);
+}
+
+static void progress_arm(struct call *c);
+
+/* Return: the raw text of the progress token when there is a usable one. */
+static const char *find_token(const struct rpc_message *m, size_t *ret_len)
+{
+	const struct json *token =
+		json_member(json_member(m->params, "_meta"), "progressToken");
+	enum json_kind kind = json_kind(token);
+	const char *text = NULL;
+
+	*ret_len = 0;
+	if (kind != JSON_STRING && kind != JSON_NUMBER)
+		return NULL;
+	if (rpc_raw_param(m, "_meta", "progressToken", &text, ret_len) < 0 || *ret_len > LIMIT_ID)
+		return NULL;
+	return text;
+}
+
+static struct call *call_new(const struct rpc_message *m)
+{
+	size_t token_len;
+	const char *token = find_token(m, &token_len);
+	struct call *c = calloc(1, sizeof(*c) + m->id_len + token_len);
+
+	if (!c)
+		return NULL;
+	c->id = (char *)(c + 1);
+	c->id_len = m->id_len;
+	memcpy(c->id, m->id, m->id_len);
+	if (token) {
+		c->token = c->id + m->id_len;
+		c->token_len = token_len;
+		memcpy(c->token, token, token_len);
+	}
+	return c;
+}
+
+static void refuse_start(struct sink *sink, const struct rpc_message *m, const char *why)
+{
+	rpc_write_error(sink->begin(sink), m->id, m->id_len, RPC_INTERNAL, why, NULL);
+	sink->end(sink, rpc_http_status(RPC_INTERNAL), true);
+}
+
+void call_start(struct server *s, struct peer *peer, struct sink *sink, enum era era,
+		const struct tool *tool, const struct rpc_message *m, const struct json *args)
+{
+	struct call *c = call_new(m);
+	char why[80];
+
+	if (!c) {
+		refuse_start(sink, m, "no memory");
+		return;
+	}
+	c->server = s;
+	c->peer = peer;
+	c->sink = sink;
+	c->era = era;
+	c->tool = tool;
+	c->request.ctx = c;
+	call_link(c);
+	if (s->call_count > LIMIT_CALLS) {
+		(void)snprintf(why, sizeof(why), "%d calls are running already; wait for one to end",
+			       LIMIT_CALLS);
+		call_refuse(c, TOOL_ERROR, why, "");
+		return;
+	}
+	if (c->token)
+		progress_arm(c);
+	tool->start(c, args);
+}
+
+void call_cancel(struct call *c)
+{
+	struct sink *sink = c->sink;
+
+	keeper_client_cancel(c->server->keeper, &c->request);
+	call_free(c);
+	sink->end(sink, 200, true);
+}
+
+/* ---- work in turns ---- */
+
+static void work_run(struct call *c);
+
+static void on_work(struct loop_timer *t)
+{
+	work_run(t->ctx);
+}
+
+static void work_run(struct call *c)
+{
+	if (!c->sink->is_ready(c->sink) || c->step(c))
+		return; /* waits for call_resume(), or is gone */
+	(void)loop_timer_set(c->server->loop, &c->work, 0, on_work, c);
+}
+
+void call_work(struct call *c, bool (*step)(struct call *c))
+{
+	c->step = step;
+	work_run(c);
+}
+
+void call_resume(struct call *c)
+{
+	if (c->step && !c->work.deadline_ns)
+		(void)loop_timer_set(c->server->loop, &c->work, 0, on_work, c);
+}
+
+/* ---- progress ---- */
+
+static void write_progress(struct call *c, uint64_t seconds, const uint64_t *bytes)
+{
+	struct buf *b = c->sink->begin(c->sink);
+	char size[32];
+
+	buf_append_str(b, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":"
+			  "{\"progressToken\":");
+	buf_append(b, c->token, c->token_len);
+	buf_printf(b, ",\"progress\":%" PRIu64 ",\"message\":\"running %" PRIu64 " s", seconds,
+		   seconds);
+	if (bytes)
+		buf_printf(b, ", %s output", str_format_size(*bytes, size, sizeof(size)));
+	buf_append_str(b, "\"}}");
+	c->sink->end(c->sink, 200, false);
+}
+
+/* Progress must rise with every notification. */
+static void tell_progress(struct call *c, const uint64_t *bytes)
+{
+	uint64_t seconds = (loop_now_ns() - c->started_ns) / 1000000000U;
+
+	if (seconds <= c->progress_s || !c->sink->is_ready(c->sink))
+		return;
+	c->progress_s = seconds;
+	write_progress(c, seconds, bytes);
+}
+
+static void on_progress(struct loop_timer *t)
+{
+	struct call *c = t->ctx;
+
+	if (!c->can_peek || !c->request.id || c->peek_sent)
+		tell_progress(c, NULL);
+	c->peek_sent = c->can_peek && c->request.id;
+	if (c->peek_sent)
+		keeper_client_peek(c->server->keeper, &c->request);
+	(void)loop_timer_set(c->server->loop, &c->progress, PROGRESS_EVERY_MS, on_progress, c);
+}
+
+static void progress_arm(struct call *c)
+{
+	c->started_ns = loop_now_ns();
+	(void)loop_timer_set(c->server->loop, &c->progress, PROGRESS_EVERY_MS, on_progress, c);
+}
+
+void call_progress(struct call *c, uint64_t total_bytes)
+{
+	c->peek_sent = false;
+	if (c->token)
+		tell_progress(c, &total_bytes);
+}
+
+/* ---- results ---- */
+
+struct buf *call_result_begin(struct call *c)
+{
+	struct buf *b = c->sink->begin(c->sink);
+
+	rpc_write_result_head(b, c->id, c->id_len);
+	c->reply = b;
+	buf_append_str(b, c->era == ERA_MODERN ? "{\"resultType\":\"complete\",\"content\":["
+					       : "{\"content\":[");
+	return b;
+}
+
+static void write_result_end(struct buf *b, enum era era, bool is_error, const char *meta)
+{
+	buf_append_str(b, is_error ? "],\"isError\":true" : "]");
+	if (era == ERA_MODERN || *meta) {
+		buf_append_str(b, ",\"_meta\":{");
+		buf_append_str(b, meta);
+		if (era == ERA_MODERN) {
+			buf_append_str(b, *meta ? "," : "");
+			buf_append_str(b, META_SERVER_INFO);
+		}
+		buf_append_str(b, "}");
+	}
+	buf_append_str(b, "}}");
+}
+
+void call_result_end(struct call *c, bool is_error, const char *meta)
+{
+	struct sink *sink = c->sink;
+
+	write_result_end(c->reply, c->era, is_error, meta);
+	call_free(c);
+	sink->end(sink, 200, true);
+}
+
+void call_write_text_head(struct buf *b)
+{
+	buf_append_str(b, "{\"type\":\"text\",\"text\":\"");
+}
+
+void call_write_text_tail(struct buf *b)
+{
+	buf_append_str(b, "\"}");
+}
+
+void call_refuse(struct call *c, const char *prefix, const char *message, const char *remedy)
+{
+	struct buf *b = call_result_begin(c);
+
+	call_write_text_head(b);
+	buf_append_str(b, prefix);
+	json_write_escaped(b, message, strlen(message));
+	if (*remedy) {
+		buf_append_str(b, "\\nremedy: ");
+		json_write_escaped(b, remedy, strlen(remedy));
+	}
+	call_write_text_tail(b);
+	call_result_end(c, true, "");
+}

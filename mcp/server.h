@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp/server.h - the MCP server without its transport: messages in, messages out through a sink */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "mcp/keeper_client.h"
+#include "runtime/base/buf.h"
+#include "runtime/base/loop.h"
+
+/* Where the messages that answer one incoming message go. Given by the transport; lives until its
+ * final message. */
+struct sink {
+	/* begin() - where to write the next message's JSON text. */
+	struct buf *(*begin)(struct sink *s);
+	/* end() - that message is complete. final: nothing more follows for the incoming message, which
+	 * may also end without any (then begin() was not called). status: what HTTP would say. */
+	void (*end)(struct sink *s, int status, bool final);
+	/* is_ready() - may a large message be made now? If not, the transport calls
+	 * server_resume() later. */
+	bool (*is_ready)(struct sink *s);
+};
+
+/* Era of a message: 2026-07-28 (stateless, an envelope in every request) or everything before. */
+enum era { ERA_LEGACY, ERA_MODERN };
+
+/* The other end of a stream of messages: the scope of request ids and cancellations. */
+struct peer {
+	bool modern;      /* has spoken the modern era and never initialized */
+	bool initialized; /* has sent initialize */
+	const char *version; /* negotiated by initialize (static text), NULL before */
+};
+
+struct call;
+
+struct server {
+	struct loop *loop;
+	struct keeper_client *keeper;
+	struct call *calls; /* in flight, newest first */
+	size_t call_count;
+	/* Prepared once: results that never change. */
+	struct buf discover, initialize, tools[2]; /* tools by era */
+};
+
+int server_init(struct server *s, struct loop *loop, struct keeper_client *keeper, struct err *e);
+void server_done(struct server *s);
+
+/* server_receive() - one message of a peer. Everything that answers it goes to sink, possibly before
+ * this returns. */
+void server_receive(struct server *s, struct peer *peer, struct sink *sink, const char *text,
+		    size_t len);
+
+/* server_refuse() - answer a message that the transport could not even take in. */
+void server_refuse(struct sink *sink, const char *why);
+
+/* server_resume() - sinks are ready again: continue the replies that waited. */
+void server_resume(struct server *s);
+
+/* server_cancel_peer() - end every call of a peer; nothing more is sent for them. */
+void server_cancel_peer(struct server *s, const struct peer *peer);
