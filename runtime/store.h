@@ -63,6 +63,8 @@ int store_image_open(const struct store *s, const char *name, struct err *e);
 int store_min_free(const struct store *s, uint64_t min_free_bytes, struct err *e);
 
 /* store_sweep_start() - fork a worker that removes everything in trash/: fd-based walk, no link
- * followed, no mount crossed, bounded depth without recursion; helper id, no capability but
- * DAC_OVERRIDE and FOWNER over the sandbox's ids. Return: the worker's pid, 0 when trash is empty, -1. */
+ * followed, no mount crossed, bounded depth without recursion; confined by helper_enter() to
+ * DAC_OVERRIDE and FOWNER over the sandbox's ids. It dies with the caller and goes on the next time:
+ * who wants the trash empty waits for it (exit 0: all gone, 1: the log says what is left).
+ * Return: the worker's pid (to be reaped), 0 when trash is empty, -1. */
 pid_t store_sweep_start(const struct store *s, const struct idrange *ids, struct err *e);

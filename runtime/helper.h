@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/helper.h - turn a forked worker into a process that can do one thing only
+ *
+ * Workers walk trees that sandboxes wrote, or open files there. They must reach what any id of the
+ * sandbox owns, and nothing else: not a file of the host's root, and for an ordinary user not one of
+ * that user's own files.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/err.h"
+#include "runtime/userns.h"
+
+/* helper_enter() - give up everything but the named descriptors and capabilities.
+ *
+ * Needs: just forked from the keeper, single thread. keep holds descriptors; they are moved to 3, 4...
+ * and the array is updated. Standard error stays, input and output become /dev/null.
+ * Leaves: kernel uid and gid base + ID_HELPER, in a user namespace that maps the sandbox's ids and no
+ * other, the capabilities of caps over those ids, no_new_privs, the helper's system call filter,
+ * not dumpable, default signals, lower priority, and killed with its parent.
+ * Must not: be called in the keeper itself.
+ * Return: 0, -1; after a failure the process has some of its rights still and must _exit(). */
+int helper_enter(const struct idrange *ids, int *keep, size_t keep_count, uint64_t caps,
+		 struct err *e);
