@@ -328,3 +328,10 @@ void seccomp_program_done(struct seccomp_program *p)
 	p->prog.filter = NULL;
 	p->prog.len = 0;
 }
+
+char *seccomp_call_name(const char *arch_name, int nr)
+{
+	const struct arch *arch = arch_find(arch_name);
+
+	return arch ? seccomp_syscall_resolve_num_arch(arch->token, nr) : NULL;
+}

@@ -28,3 +28,6 @@ struct seccomp_program {
 int seccomp_compile(enum seccomp_role role, const char *arch, struct seccomp_program *ret,
 		    struct err *e);
 void seccomp_program_done(struct seccomp_program *p);
+
+/* seccomp_call_name() - the name of a system call number, for reports. Return: allocated, NULL. */
+char *seccomp_call_name(const char *arch, int nr);
