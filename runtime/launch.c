@@ -364,6 +364,14 @@ static pid_t clone_child(struct launch_child *c, int *ret_pidfd)
 	return pid;
 }
 
+/* is_readable() - now, without waiting. A pidfd is when its process has exited. */
+static bool is_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
 static void kill_and_reap(int pidfd)
 {
 	siginfo_t info;
@@ -415,7 +423,9 @@ static int start_prepared(struct launch_child *c, struct launch *ret, struct err
 	pid = clone_child(c, &pidfd);
 	if (pid < 0)
 		return keeper_step_failed(LAUNCH_CLONE, e);
-	if (let_go(c->req, pid, go_write, e) < 0) {
+	/* No maps can be written for a child that has failed and gone meanwhile; then its own words
+	 * count, and launch_progress() reads them. */
+	if (let_go(c->req, pid, go_write, e) < 0 && !is_readable(status_read)) {
 		kill_and_reap(pidfd);
 		(void)close(pidfd);
 		return -1;
@@ -443,13 +453,6 @@ static int died_early(struct err *e)
 			     "raise SANDBOX_MEMORY or free memory on the host");
 }
 
-static bool has_exited(int pidfd)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-
-	return poll(&p, 1, 0) > 0;
-}
-
 int launch_progress(struct launch *l, struct err *e)
 {
 	struct launch_message msg;
@@ -461,8 +464,8 @@ int launch_progress(struct launch *l, struct err *e)
 			continue;
 		if (n < 0)
 			return errno == EAGAIN ? 0 : err_sys(e, "read a sandbox's status");
-		if (n == 0)
-			return l->announced && !has_exited(l->pidfd) ? 1 : died_early(e);
+		if (n == 0) /* end of file: executed, or killed */
+			return l->announced && !is_readable(l->pidfd) ? 1 : died_early(e);
 		if (n != (ssize_t)sizeof(msg))
 			return err_set(e, ERR_PROTOCOL, "a sandbox's status is %zd bytes long", n);
 		msg.object[sizeof(msg.object) - 1] = '\0';
