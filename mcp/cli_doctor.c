@@ -7,6 +7,7 @@
 #include "mcp/json_write.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/cleanup.h"
+#include "runtime/cgroup.h"
 #include "runtime/doctor.h"
 
 enum { REPORT_MAX = 128 * 1024 };
@@ -51,20 +52,26 @@ static int exit_status(enum doctor_status worst)
 	return statuses[worst];
 }
 
-int cli_doctor(struct cli_call *call, struct err *e)
+/* As a server would: in a delegated scope of its own if it takes one. What is missing is the report's
+ * business; only then is the rest taken for what it is worth. */
+static void acquire_cgroup(struct cli_call *call, const struct settings *s, struct cgroup_tree *tree,
+			   struct err *why)
 {
-	_cleanup_free_ struct doctor_row *rows = calloc(doctor_count(), sizeof(*rows));
-	struct settings settings;
-	struct buf out;
-	size_t count;
-	int status;
+	struct err ignored = { 0 };
+	int r = cgroup_acquire(tree, s->cgroup, false, why);
 
-	if (!rows)
-		return err_set(e, ERR_NOMEM, "doctor: out of memory");
-	if (config_settings(&call->config, &settings, e) < 0)
-		return -1;
-	count = doctor_run(&settings, rows, doctor_count());
-	status = exit_status(doctor_worst(rows, count));
+	if (r == 1)
+		r = cgroup_reexec_scope(call->argv, why);
+	if (r < 0 && cgroup_acquire(tree, s->cgroup, true, &ignored) != 0)
+		*tree = (struct cgroup_tree){ .root_fd = -1 };
+}
+
+static int print_report(struct cli_call *call, const struct doctor_row *rows, struct err *e)
+{
+	size_t count = doctor_count();
+	struct buf out;
+	int status = exit_status(doctor_worst(rows, count));
+
 	buf_init(&out, REPORT_MAX);
 	if (cli_option(call, "json"))
 		report_json(rows, count, &out);
@@ -74,4 +81,22 @@ int cli_doctor(struct cli_call *call, struct err *e)
 		status = err_sys(e, "doctor: standard output");
 	buf_done(&out);
 	return status;
+}
+
+int cli_doctor(struct cli_call *call, struct err *e)
+{
+	_cleanup_free_ struct doctor_row *rows = calloc(doctor_count(), sizeof(*rows));
+	struct cgroup_tree tree = { .root_fd = -1 };
+	struct err why = { 0 };
+	struct settings settings;
+	struct doctor_host host = { .settings = &settings, .cgroup = &tree, .cgroup_error = &why };
+
+	if (!rows)
+		return err_set(e, ERR_NOMEM, "doctor: out of memory");
+	if (config_settings(&call->config, &settings, e) < 0 || config_export(&call->config, e) < 0)
+		return -1;
+	acquire_cgroup(call, &settings, &tree, &why);
+	doctor_run(&host, rows);
+	cgroup_tree_done(&tree);
+	return print_report(call, rows, e);
 }

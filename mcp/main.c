@@ -214,6 +214,8 @@ int main(int argc, char **argv)
 	(void)umask(022);
 	if (argc == 3 && !strcmp(argv[1], "@front"))
 		return run_front(argv[2]);
+	if (argc == 2 && !strcmp(argv[1], "@nothing")) /* doctor: the way here is all it wants to know */
+		return CLI_OK;
 	status = cli_parse(&call, verbs, ARRAY_SIZE(verbs), argc, argv, &e);
 	if (status < 0) {
 		status = wrong_command_line(&call, &e);

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "runtime/base/err.h"
+#include "runtime/cgroup.h"
 #include "runtime/spec.h"
 
 enum doctor_status {
@@ -18,12 +20,18 @@ struct doctor_row {
 	const char *id;
 	enum doctor_status status;
 	char found[DOCTOR_TEXT_MAX];
-	char remedy[DOCTOR_TEXT_MAX]; /* a command, or a line to add; "" when ok */
+	char remedy[DOCTOR_TEXT_MAX]; /* a command, or a line to add; may be "" when ok */
 };
 
-/* doctor_run() - try every check; each in a process of its own where it changes anything, so that
- * nothing is left behind. Return: number of rows in *ret (static table order), at most max. */
-size_t doctor_run(const struct settings *settings, struct doctor_row *ret, size_t max);
+struct doctor_host {
+	const struct settings *settings;
+	const struct cgroup_tree *cgroup; /* what cgroup_acquire() could give */
+	const struct err *cgroup_error;   /* why that is not everything; code ERR_NONE when it is */
+};
+
+/* doctor_run() - try every check; each in a process of its own, so that nothing stays changed.
+ * ret has room for doctor_count() rows. */
+void doctor_run(const struct doctor_host *host, struct doctor_row *ret);
 size_t doctor_count(void);
 
 /* doctor_worst() - the status that decides the exit code. */
