@@ -40,9 +40,12 @@ enum {
 	COMMAND_STACK = 16 * 1024, /* of the command until its exec: one PATH_MAX buffer and frames */
 	FILE_MODE_MASK = 022,
 	SIGNALS = 64,
+	KERNEL_SIGACTION_WORDS = 4, /* handler, flags, restorer, mask; all zero is SIG_DFL */
 	NOFILE_SOFT = 1024, /* select() breaks above it; programs that want more raise it themselves */
 	NOFILE_HARD = 65536,
 };
+
+#define SIGNAL_BIT(sig) (UINT64_C(1) << ((sig) - 1))
 
 /* Where the joiner puts descriptors before it joins. Only 0..3 pass the exec. */
 enum { SLOT_STDIN, SLOT_STDOUT, SLOT_STDERR, SLOT_SCRIPT, SLOT_STATUS, SLOT_PIDFD, SLOT_LEAF, SLOTS };
@@ -50,6 +53,7 @@ enum { SLOT_STDIN, SLOT_STDOUT, SLOT_STDERR, SLOT_SCRIPT, SLOT_STATUS, SLOT_PIDF
 /* Lives in the joiner; the command writes it too until its exec. */
 struct joiner {
 	const struct enter_command *cmd;
+	uint64_t ignored;		/* signals to be reset */
 	volatile pid_t pid;		/* written by the kernel before the command first runs */
 	volatile uint32_t stage;	/* the command's current enum enter_stage */
 	volatile bool pid_told, failed; /* the command has said so on the status pipe */
@@ -214,19 +218,35 @@ static int enter_directory(const char *path)
 	return 0;
 }
 
-/* Handlers are gone since the clone; what the keeper's starter ignored (nohup, SIGPIPE) is not. */
-static int reset_signals(void)
+/* Handlers are gone since the clone; what the keeper or its starter (nohup) ignored is not. */
+static int reset_signals(uint64_t ignored)
 {
-	static const uint64_t by_default[4]; /* the kernel's struct sigaction: SIG_DFL, no flags */
+	static const uint64_t by_default[KERNEL_SIGACTION_WORDS];
 	static const uint64_t nothing;
 
 	for (int sig = 1; sig <= SIGNALS; sig++) {
-		if (sig == SIGKILL || sig == SIGSTOP)
+		if (!(ignored & SIGNAL_BIT(sig)))
 			continue;
 		if (syscall(SYS_rt_sigaction, sig, by_default, NULL, sizeof(nothing)) != 0)
 			return -1;
 	}
 	return (int)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, NULL, sizeof(nothing));
+}
+
+/* Which signals this process ignores: asked once in the keeper, not 64 times in every command. */
+static uint64_t ignored_signals(void)
+{
+	static uint64_t ignored = SIGNAL_BIT(SIGPIPE);
+	static bool known;
+	uint64_t action[KERNEL_SIGACTION_WORDS];
+
+	for (int sig = 1; !known && sig <= SIGNALS; sig++) {
+		if (syscall(SYS_rt_sigaction, sig, NULL, action, sizeof(ignored)) == 0 &&
+		    action[0] == (uint64_t)(uintptr_t)SIG_IGN)
+			ignored |= SIGNAL_BIT(sig);
+	}
+	known = true;
+	return ignored;
 }
 
 /* The command's steps as pid of the sandbox, in their order. */
@@ -257,7 +277,7 @@ static uint32_t command_prepare(struct joiner *j)
 	if (enter_directory(cmd->cwd) != 0)
 		return ENTER_CWD;
 	j->stage = ENTER_RLIMITS;
-	return reset_signals() != 0 ? ENTER_SESSION : (uint32_t)enter_apply_rights(cmd->rights);
+	return reset_signals(j->ignored) != 0 ? ENTER_SESSION : (uint32_t)enter_apply_rights(cmd->rights);
 }
 
 static void command_main(void *arg)
@@ -376,7 +396,7 @@ static long clone_command(struct joiner *j, char *stack)
 	return clone3_on_stack(&args, command_main, j);
 }
 
-static void __attribute__((noreturn)) joiner_main(const struct enter_command *cmd)
+static void __attribute__((noreturn)) joiner_main(const struct enter_command *cmd, uint64_t ignored)
 {
 	static char stack[COMMAND_STACK] __attribute__((aligned(16)));
 	static struct joiner j;
@@ -384,6 +404,7 @@ static void __attribute__((noreturn)) joiner_main(const struct enter_command *cm
 	long pid;
 
 	j.cmd = cmd;
+	j.ignored = ignored;
 	j.stage = ENTER_CLONE;
 	if (arrange_descriptors(cmd, &status_fd) != 0)
 		joiner_fail(status_fd, ENTER_STDIO);
@@ -407,7 +428,7 @@ static void __attribute__((noreturn)) joiner_main(const struct enter_command *cm
 
 pid_t enter_fork_joiner(const struct enter_command *cmd)
 {
-	uint64_t all = ~UINT64_C(0), before;
+	uint64_t all = ~UINT64_C(0), before, ignored = ignored_signals();
 	pid_t pid;
 
 	/* No handler of the keeper's may run in the copy. A plain clone instead of fork(): no atfork
@@ -416,7 +437,7 @@ pid_t enter_fork_joiner(const struct enter_command *cmd)
 		return -1;
 	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (pid == 0)
-		joiner_main(cmd);
+		joiner_main(cmd, ignored);
 	int saved = errno;
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
 	errno = saved;

@@ -84,8 +84,9 @@ struct enter_command {
  *
  * Nothing bounds the time until the end of file: the command may be stopped or frozen from its first
  * instruction. At its deadline the caller kills the leaf (without cgroups: pid 1), which ends both.
- * Needs: signals of the keeper by signalfd or with default action. The session keyring of the keeper
- * is a fresh one: a command keeps it where its own key quota is used up.
+ * Needs: signals of the keeper by signalfd or with default action; none but SIGPIPE becomes ignored
+ * after the first call. The session keyring of the keeper is a fresh one: a command keeps it where
+ * its own key quota is used up.
  * Return: the joiner's pid (to be reaped), -1. */
 pid_t enter_fork_joiner(const struct enter_command *cmd);
 

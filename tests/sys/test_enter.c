@@ -391,11 +391,11 @@ int main(int argc, char **argv, char **envp)
 		cell_close(&cell);
 		return tap_skip_all("cannot make namespaces and a cgroup here");
 	}
+	test_signals(&cell); /* first: what is ignored is asked once */
 	test_protocol(&cell);
 	test_probe(&cell);
 	test_script(&cell);
 	test_descriptor_numbers(&cell);
-	test_signals(&cell);
 	test_other_user(&cell);
 	test_open_by_name(&cell);
 	test_failures(&cell);
