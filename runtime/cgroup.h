@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime/cgroup.h - the delegated cgroup v2 subtree: limits, leaves, evidence
  *
- *   <delegated>/keeper                       this process (moved here so that limits may be set)
+ *   <delegated>/keeper                       keepers that had to leave <delegated> itself: a cgroup
+ *                                            that gives limits to children may hold no process
  *   <delegated>/<owner-id>/<key>/            limits stand here and are read back
  *                               init/        pid 1 alone, pids.max 1
  *                               exec-0..15/  commands; made on first use, re-used, never one each
@@ -29,38 +30,56 @@ struct cgroup_tree {
 	int root_fd; /* the delegated directory; -1: no cgroup at all (best-effort) */
 	char path[PATH_MAX];
 	unsigned int controllers; /* CGROUP_* that sandboxes can be given */
+	pid_t private_of; /* the process that made the directory for itself alone; 0: it was there */
 };
 
-/* cgroup_acquire() - find or make the subtree, in the order of ARCHITECTURE.md: the setting, our
- * own cgroup when delegated and ours alone, (root without systemd) a directory of ours in the v2
- * root. Moves this process into <delegated>/keeper and enables the controllers there are.
- * Missing controllers, or no subtree at all, are an error with the exact remedy, or with best_effort
- * leave tree->controllers short (root_fd -1 when there is none).
- * Return: 0, -1, or 1: an ordinary user outside a delegated cgroup, cgroup_reexec_scope() may help. */
+/* cgroup_acquire() - find or make the subtree, in this order: the setting (an absolute path, made
+ * when only its last part is missing); the tree whose "keeper" leaf we are in already; our own
+ * cgroup when delegated and ours alone; root on a host without systemd: a directory of our own,
+ * mcp-sandbox/<pid>, in the v2 root. A process whose cgroup becomes the tree moves into
+ * <delegated>/keeper; any other stays where its service manager put it.
+ * Keepers may share a tree (a setting): owners and keys are told apart by a lock on the key's
+ * directory, so no keeper touches the sandbox of another that is alive.
+ * Missing controllers, or no subtree at all, are an error with the exact remedy. With best_effort
+ * they leave tree->controllers short (root_fd -1 when there is none), the result is 0 and *e keeps
+ * the reason; e->code is ERR_NONE when nothing is missing.
+ * Return: 0, -1, or 1: outside a delegated cgroup, and cgroup_reexec_scope() will help. */
 int cgroup_acquire(struct cgroup_tree *tree, const char *setting, bool best_effort, struct err *e);
+
+/* cgroup_tree_done() - close; remove a directory that was made for this process alone. */
 void cgroup_tree_done(struct cgroup_tree *tree);
 
-/* cgroup_reexec_scope() - re-execute argv once through systemd-run --user --scope -p Delegate=yes
- * (argument vector, marker in the environment against loops). Returns only on failure, -1. */
+/* cgroup_reexec_scope() - re-execute this program once in a delegated scope of the service manager:
+ * systemd-run [--user] --scope -p Delegate=yes. A marker in the environment that holds our pid (exec
+ * keeps it) prevents loops. systemd-run expands "$" in arguments since some version, so they
+ * travel in a memory file: main() gives its arguments to cgroup_scope_args() before anything else.
+ * Returns only on failure, -1. */
 int cgroup_reexec_scope(char **argv, struct err *e);
+
+/* cgroup_scope_args() - put the arguments from before cgroup_reexec_scope() back; does nothing in a
+ * process that was not re-executed. Return: 0, -1. */
+int cgroup_scope_args(int *argc, char ***argv, struct err *e);
 
 struct cgroup_box {
 	int dir_fd; /* <owner-id>/<key>; -1 when there is no cgroup */
 	int init_fd;
 	int leaf_fd[CGROUP_LEAVES]; /* -1 until first used */
+	unsigned int reserves;      /* cgroup_pids_reserve() in force */
 	unsigned int enforced;      /* CGROUP_* set and read back */
 	struct limits limits;
 	char owner[OWNER_ID_LEN + 1];
 	char key[KEY_MAX];
 };
 
-/* cgroup_box_create() - directories and limits of one sandbox, read back. A left-over cgroup of the
- * same key is killed and removed first when empty within a short wait, else ERR_BUSY. */
+/* cgroup_box_create() - directories and limits of one sandbox, read back, and a lock on its directory
+ * for as long as the box is open. A left-over cgroup of the same key is killed and removed first when
+ * empty within a short wait (100 ms); not empty then, or another living keeper's: ERR_BUSY. */
 int cgroup_box_create(const struct cgroup_tree *tree, const char *owner, const char *key,
 		      const struct limits *limits, bool best_effort, struct cgroup_box *box,
 		      struct err *e);
 
-/* cgroup_box_kill() - cgroup.kill (5.14) of everything in the sandbox; works on a frozen one. */
+/* cgroup_box_kill() - cgroup.kill (5.14) of everything in the sandbox; works on a frozen one.
+ * Return: 0, -1 (EBADF: there is no cgroup, pid 1 has to be killed instead). */
 int cgroup_box_kill(const struct cgroup_box *box);
 
 /* cgroup_box_remove() - rmdir the leaves, the key and an empty owner directory, close descriptors.
@@ -78,9 +97,10 @@ int cgroup_box_count(const struct cgroup_box *box);
 /* Bytes charged to the sandbox, 0 where it cannot be known. */
 uint64_t cgroup_box_memory(const struct cgroup_box *box);
 
-/* cgroup_pids_reserve() - raise pids.max by CGROUP_PIDS_RESERVE (on) or put it back (off), so that
- * a rescue command starts in a sandbox whose process limit is full. */
-int cgroup_pids_reserve(const struct cgroup_box *box, bool on);
+/* cgroup_pids_reserve() - raise pids.max by CGROUP_PIDS_RESERVE while a command starts (on), so that a
+ * rescue command starts in a sandbox whose process limit is full, and put it back (off). Nests: each
+ * command that is starting has its own. Return: 0, -1. */
+int cgroup_pids_reserve(struct cgroup_box *box, bool on);
 
 /* Kernel counters; a command's evidence is the difference of two readings. */
 struct cgroup_evidence {
