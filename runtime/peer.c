@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/peer.c - the keeper's side of the API socket
+ *
+ * Runs in the keeper. Everything received is untrusted; messages are taken without a control buffer,
+ * so a descriptor a peer attaches is dropped by the kernel. Sends never block.
+ */
+#include "runtime/peer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/base/cleanup.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/log.h"
+
+enum { MESSAGES_PER_WAKEUP = 8 };
+
+static void on_drop(struct loop_timer *t);
+
+void peers_init(struct peers *ps, struct loop *l, void *keeper)
+{
+	ps->loop = l;
+	ps->keeper = keeper;
+	for (size_t i = 0; i < PEER_MAX; i++)
+		ps->peer[i].source.fd = -1;
+}
+
+static struct peers *peers_of(struct peer *p)
+{
+	return p->source.ctx;
+}
+
+void peer_fail(struct peer *p, const char *why)
+{
+	struct peers *ps = peers_of(p);
+
+	if (p->failed)
+		return;
+	p->failed = true;
+	if (why)
+		log_warn("dropped a peer: %s", why);
+	(void)loop_modify(&p->source, 0);
+	if (loop_timer_set(ps->loop, &p->drop, 0, on_drop, p) < 0)
+		log_error("no memory to drop a peer");
+}
+
+static void on_drop(struct loop_timer *t)
+{
+	struct peer *p = t->ctx;
+
+	peer_remove(peers_of(p), p);
+}
+
+/* Return: 1 a message was served, 0 nothing more for now, -1 the peer is gone or failed. */
+static int serve_one(struct peers *ps, struct peer *p)
+{
+	const struct api_header *h = (const struct api_header *)ps->buffer;
+	struct err e = { 0 };
+	ssize_t n = fd_recv_msg(p->source.fd, ps->buffer, sizeof(ps->buffer), NULL, NULL);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0) {
+		peer_fail(p, n < 0 && errno == EMSGSIZE ? "message too long" : NULL);
+		return -1;
+	}
+	if ((size_t)n < sizeof(*h) || h->size != (size_t)n || h->version != API_VERSION ||
+	    h->id == 0) {
+		peer_fail(p, "damaged message header");
+		return -1;
+	}
+	if (ps->on_message(p, h, &e) < 0) {
+		peer_fail(p, e.message);
+		return -1;
+	}
+	return 1;
+}
+
+static void on_readable(struct loop_source *s, uint32_t events)
+{
+	struct peers *ps = s->ctx;
+	struct peer *p = (struct peer *)((char *)s - offsetof(struct peer, source));
+
+	if (p->failed)
+		return;
+	/* Bounded, so that a peer that floods cannot starve the others. */
+	for (int i = 0; i < MESSAGES_PER_WAKEUP; i++) {
+		if (serve_one(ps, p) <= 0)
+			break;
+	}
+	if (!p->failed && (events & (EPOLLHUP | EPOLLERR)) && !(events & EPOLLIN))
+		peer_fail(p, NULL);
+}
+
+struct peer *peer_add(struct peers *ps, int fd, enum peer_kind kind, struct err *e)
+{
+	_cleanup_fd_ int owned = fd;
+
+	for (size_t i = 0; i < PEER_MAX; i++) {
+		struct peer *p = &ps->peer[i];
+
+		if (p->source.fd >= 0)
+			continue;
+		memset(p, 0, sizeof(*p));
+		p->source.fd = -1;
+		p->kind = kind;
+		if (fd_set_nonblock(fd, true) < 0) {
+			(void)err_sys(e, "make a socket non-blocking");
+			return NULL;
+		}
+		if (loop_add(ps->loop, &p->source, fd, EPOLLIN, on_readable, ps, e) < 0)
+			return NULL;
+		(void)take_fd(&owned);
+		return p;
+	}
+	(void)err_set(e, ERR_LIMIT, "too many control connections");
+	return NULL;
+}
+
+void peer_remove(struct peers *ps, struct peer *p)
+{
+	int fd = p->source.fd;
+
+	if (fd < 0)
+		return;
+	p->failed = true;
+	loop_timer_cancel(ps->loop, &p->drop);
+	while (p->requests)
+		request_cancel(p->requests);
+	for (size_t i = 0; i < PEER_STAGES_MAX; i++) {
+		if (p->stages[i].id)
+			stage_drop(p, p->stages[i].id);
+	}
+	loop_remove(&p->source);
+	close_fd(&fd);
+	if (ps->on_gone)
+		ps->on_gone(p);
+}
+
+/* ---- requests ---- */
+
+struct request *request_find(const struct peer *p, uint64_t id)
+{
+	for (struct request *r = p->requests; r; r = r->next) {
+		if (r->id == id)
+			return r;
+	}
+	return NULL;
+}
+
+int request_begin(struct peer *p, struct request *req, const struct api_header *h,
+		  request_abandon_fn *abandon, struct err *e)
+{
+	if (request_find(p, h->id))
+		return err_set(e, ERR_PROTOCOL, "request id used twice");
+	if (p->in_flight >= API_REQUESTS_MAX)
+		return err_set(e, ERR_PROTOCOL, "more than %d requests in flight", API_REQUESTS_MAX);
+	req->peer = p;
+	req->id = h->id;
+	req->op = h->op;
+	req->abandon = abandon;
+	req->next = p->requests;
+	req->link = &p->requests;
+	if (req->next)
+		req->next->link = &req->next;
+	p->requests = req;
+	p->in_flight++;
+	return 0;
+}
+
+static void request_end(struct request *req)
+{
+	*req->link = req->next;
+	if (req->next)
+		req->next->link = req->link;
+	req->peer->in_flight--;
+	req->peer = NULL;
+	req->next = NULL;
+	req->link = NULL;
+}
+
+static void send_msg(struct peer *p, enum api_op op, uint64_t id, void *msg, size_t size,
+		     const int *fds, size_t fd_count)
+{
+	struct api_header *h = msg;
+
+	if (p->failed)
+		return;
+	*h = (struct api_header){ .version = API_VERSION, .op = (uint16_t)op,
+				  .size = (uint32_t)size, .id = id };
+	if (fd_send_msg(p->source.fd, msg, size, fds, fd_count) < 0)
+		peer_fail(p, errno == EAGAIN ? "it does not read its answers" : NULL);
+}
+
+void peer_send(struct peer *p, enum api_op op, uint64_t id, void *msg, size_t size)
+{
+	send_msg(p, op, id, msg, size, NULL, 0);
+}
+
+void request_note(struct request *req, enum api_op op, void *msg, size_t size, const int *fds,
+		  size_t fd_count)
+{
+	if (req->peer)
+		send_msg(req->peer, op, req->id, msg, size, fds, fd_count);
+}
+
+void request_answer(struct request *req, enum api_op op, void *msg, size_t size, const int *fds,
+		    size_t fd_count)
+{
+	struct peer *p = req->peer;
+
+	if (!p)
+		return;
+	request_end(req);
+	send_msg(p, op, req->id, msg, size, fds, fd_count);
+}
+
+void request_fail(struct request *req, const struct err *error)
+{
+	struct api_failed msg = { .error = *error };
+
+	if (error->code == ERR_NONE)
+		(void)err_set(&msg.error, ERR_SYSTEM, "failed for an unknown reason");
+	request_answer(req, API_FAILED, &msg, sizeof(msg), NULL, 0);
+}
+
+void request_cancel(struct request *req)
+{
+	request_end(req);
+	if (req->abandon)
+		req->abandon(req);
+}
+
+/* ---- staged commands ---- */
+
+static struct stage *stage_find(struct peer *p, uint64_t id)
+{
+	for (size_t i = 0; i < PEER_STAGES_MAX; i++) {
+		if (p->stages[i].id == id)
+			return &p->stages[i];
+	}
+	return NULL;
+}
+
+static struct stage *stage_new(struct peer *p, uint64_t id, struct err *e)
+{
+	struct stage *s = stage_find(p, 0);
+
+	if (!s) {
+		(void)err_set(e, ERR_PROTOCOL, "more than %d commands staged", PEER_STAGES_MAX);
+		return NULL;
+	}
+	s->fd = memfd_create("command", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (s->fd < 0) {
+		(void)err_sys(e, "memory file for a staged command");
+		return NULL;
+	}
+	s->id = id;
+	s->len = 0;
+	return s;
+}
+
+int stage_append(struct peer *p, uint64_t id, const char *bytes, size_t len, struct err *e)
+{
+	struct stage *s = stage_find(p, id);
+
+	if (request_find(p, id))
+		return err_set(e, ERR_PROTOCOL, "bytes staged for a running request");
+	if (!s)
+		s = stage_new(p, id, e);
+	if (!s)
+		return -1;
+	if (len > API_COMMAND_MAX - s->len)
+		return err_set(e, ERR_PROTOCOL, "command longer than %d bytes", API_COMMAND_MAX);
+	if (fd_write_full(s->fd, bytes, len) < 0)
+		return err_sys(e, "stage a command");
+	s->len += len;
+	return 0;
+}
+
+int stage_take(struct peer *p, uint64_t id, size_t *ret_len)
+{
+	struct stage *s = stage_find(p, id);
+
+	if (!s)
+		return -1;
+	*ret_len = s->len;
+	s->id = 0;
+	return take_fd(&s->fd);
+}
+
+void stage_drop(struct peer *p, uint64_t id)
+{
+	struct stage *s = stage_find(p, id);
+
+	if (!s || id == 0)
+		return;
+	s->id = 0;
+	close_fd(&s->fd);
+}
