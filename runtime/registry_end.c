@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/registry_end.c - how a sandbox ends: teardown, reset, removal
+ *
+ * Runs in the keeper. The order is what keeps files safe: kill -> every process reaped -> cgroup removed
+ * -> reset or remove -> lock released. Two overlays on one layer lose files, and the kernel does not
+ * refuse the second mount.
+ */
+#include "runtime/registry.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/cleanup.h"
+#include "runtime/base/log.h"
+#include "runtime/base/sys.h"
+
+enum {
+	STOP_DEADLINE_MS = 10 * 1000,
+	STOP_RETRY_MS = 5,
+	STOP_RETRY_OVERDUE_MS = 1000,
+};
+
+static void kill_all(struct sandbox *sb)
+{
+	if (sb->box.dir_fd >= 0 && cgroup_box_kill(&sb->box) < 0)
+		log_warn("%s: cgroup.kill: %s", sb->key, strerror(errno));
+	if (sb->launched && sb->init.pid > 0 && sb->launch.pidfd >= 0)
+		(void)sys_pidfd_send_signal(sb->launch.pidfd, SIGKILL);
+}
+
+void registry_stop(struct sandbox *sb, const struct err *why)
+{
+	if (sb->state == SANDBOX_STOPPING)
+		return;
+	sandbox_set_state(sb, SANDBOX_STOPPING);
+	sb->why = *why;
+	sb->stop_deadline_ns = loop_now_ns() + STOP_DEADLINE_MS * UINT64_C(1000000);
+	if (sb->status.fd >= 0)
+		loop_remove(&sb->status);
+	kill_all(sb);
+	sb->reg->hooks.stopping(sb);
+	/* Steps are taken from the loop: whoever stops it may still be looking at it. */
+	sandbox_set_timer(sb, 0);
+}
+
+static void close_drains(struct sandbox *sb)
+{
+	while (sb->drains) {
+		struct output *out = sb->drains;
+
+		sb->drains = out->next;
+		output_done(out);
+		free(out);
+	}
+	sb->drain_count = 0;
+}
+
+/* Return: true when nothing of the sandbox is left but its entry. */
+static bool is_torn_down(struct sandbox *sb)
+{
+	if (sb->init.pid > 0 || sb->joiners > 0)
+		return false;
+	if (sb->box.dir_fd >= 0 && cgroup_box_remove(sb->reg->tree, &sb->box) < 0) {
+		if (errno == EBUSY) {
+			kill_all(sb);
+			return false;
+		}
+		log_warn("%s: its cgroup stays: %s", sb->key, strerror(errno));
+		cgroup_box_done(&sb->box);
+		sb->box.dir_fd = -1;
+	}
+	return true;
+}
+
+static void answer_done(struct key_op *op)
+{
+	struct api_done msg = { .was_running = op->was_running };
+
+	request_answer(&op->req, API_DONE, &msg, sizeof(msg), NULL, 0);
+}
+
+static bool is_removing(const struct key_op *op)
+{
+	return op->req.op == API_RESET || op->req.op == API_REMOVE;
+}
+
+/* Needs: the lock, nothing mounted. The tree is only renamed here; a worker deletes it. */
+static void run_key_op(struct registry *reg, struct store_label *label, struct key_op *op)
+{
+	struct err e = { 0 };
+
+	if (!is_removing(op)) {
+		answer_done(op);
+	} else if (store_label_reset(reg->store, label, op->workspace, &e) < 0) {
+		request_fail(&op->req, &e);
+	} else {
+		answer_done(op);
+		if (store_sweep_start(reg->store, reg->ids, &e) < 0)
+			log_warn("the trash stays for now: %s", e.message);
+	}
+	free(op);
+}
+
+static void release(struct sandbox *sb)
+{
+	struct registry *reg = sb->reg;
+	struct command *waiting = NULL;
+
+	loop_timer_cancel(reg->loop, &sb->timer);
+	reg->hooks.gone(sb);
+	waiting = sb->commands;
+	close_drains(sb);
+	launch_done(&sb->launch);
+	while (sb->ops) {
+		struct key_op *op = sb->ops;
+
+		sb->ops = op->next;
+		run_key_op(reg, &sb->label, op);
+	}
+	store_label_done(&sb->label);
+	reg->stopping--;
+	sandbox_free(sb);
+	reg->hooks.released(reg, waiting);
+	registry_start_queued(reg);
+	if (reg->closing && !reg->all && reg->hooks.empty)
+		reg->hooks.empty(reg);
+}
+
+static void say_overdue(struct sandbox *sb)
+{
+	struct err e = { 0 };
+
+	sb->overdue = true;
+	log_error("%s: still not stopped after %d s", sb->key, STOP_DEADLINE_MS / 1000);
+	sandbox_does_not_stop(sb, &e);
+	sb->why = e;
+	sb->reg->hooks.stopping(sb); /* whoever waits for it to come back */
+	while (sb->ops) {
+		struct key_op *op = sb->ops;
+
+		sb->ops = op->next;
+		request_fail(&op->req, &e);
+		free(op);
+	}
+}
+
+void registry_step(struct sandbox *sb)
+{
+	if (sb->state != SANDBOX_STOPPING)
+		return;
+	if (is_torn_down(sb)) {
+		release(sb);
+		return;
+	}
+	if (!sb->overdue && loop_now_ns() >= sb->stop_deadline_ns)
+		say_overdue(sb);
+	sandbox_set_timer(sb, sb->overdue ? STOP_RETRY_OVERDUE_MS : STOP_RETRY_MS);
+}
+
+/* ---- stop, reset, remove ---- */
+
+static int key_op_without_sandbox(struct registry *reg, struct key_op *op, const char *owner,
+				  const char *key, struct err *e)
+{
+	struct store_label label;
+	pid_t holder = 0;
+
+	if (store_label_open(reg->store, reg->ids, owner, key, false, &label, &holder, e) < 0)
+		return -1;
+	run_key_op(reg, &label, op);
+	store_label_done(&label);
+	return 0;
+}
+
+int registry_key_op(struct registry *reg, struct key_op *op, const char *owner, const char *key,
+		    struct err *e)
+{
+	struct sandbox *sb = registry_find(reg, owner, key);
+	struct err why = { 0 };
+
+	if (!sb)
+		return key_op_without_sandbox(reg, op, owner, key, e);
+	if (sb->overdue) {
+		sandbox_does_not_stop(sb, e);
+		return -1;
+	}
+	op->was_running = sb->state == SANDBOX_READY;
+	op->next = sb->ops;
+	sb->ops = op;
+	(void)err_set(&why, ERR_GONE, "the sandbox was stopped by request");
+	registry_stop(sb, &why);
+	return 0;
+}
