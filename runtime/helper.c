@@ -165,12 +165,9 @@ static int drop_rights(uint64_t caps, const struct sock_fprog *filter, pid_t par
 	return 0;
 }
 
-int helper_enter(const struct idrange *ids, int *keep, size_t keep_count, uint64_t caps,
-		 struct err *e)
+/* prepare() - what every worker gives up before it gives up its rights. */
+static int prepare(int *keep, size_t keep_count, struct seccomp_program *filter, struct err *e)
 {
-	_cleanup_(seccomp_program_done) struct seccomp_program filter = { 0 };
-	pid_t parent = getppid();
-
 	e->code = ERR_NONE;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "set not dumpable");
@@ -178,9 +175,28 @@ int helper_enter(const struct idrange *ids, int *keep, size_t keep_count, uint64
 	if (null_stdio(e) < 0 || keep_only(keep, keep_count, e) < 0)
 		return -1;
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
-	if (seccomp_compile(SECCOMP_HELPER, "native", &filter, e) < 0)
+	return seccomp_compile(SECCOMP_HELPER, "native", filter, e);
+}
+
+int helper_enter(const struct idrange *ids, int *keep, size_t keep_count, uint64_t caps,
+		 struct err *e)
+{
+	_cleanup_(seccomp_program_done) struct seccomp_program filter = { 0 };
+	pid_t parent = getppid();
+
+	if (prepare(keep, keep_count, &filter, e) < 0)
 		return -1;
 	if (enter_namespace(ids, e) < 0 || drop_rights(caps, &filter.prog, parent, e) < 0)
 		return -1;
 	return 0;
+}
+
+int helper_enter_as_user(int *keep, size_t keep_count, struct err *e)
+{
+	_cleanup_(seccomp_program_done) struct seccomp_program filter = { 0 };
+	pid_t parent = getppid();
+
+	if (prepare(keep, keep_count, &filter, e) < 0)
+		return -1;
+	return drop_rights(0, &filter.prog, parent, e);
 }

@@ -24,3 +24,7 @@
  * Return: 0, -1; after a failure the process has some of its rights still and must _exit(). */
 int helper_enter(const struct idrange *ids, int *keep, size_t keep_count, uint64_t caps,
 		 struct err *e);
+
+/* helper_enter_as_user() - the same for a worker that makes files for the keeper's own user: it keeps
+ * that uid, and no capability. Needs, Must not, Return: as above. */
+int helper_enter_as_user(int *keep, size_t keep_count, struct err *e);
