@@ -184,6 +184,7 @@ static void __attribute__((noreturn)) run_keeper_once(const struct start *s, int
 	struct keeper_start start = {
 		.settings = &s->settings,
 		.cgroup = &s->cgroup,
+		.ids = &s->ids,
 		.kind = KEEPER_ONCE,
 		.peer_fd = sock,
 	};

@@ -105,6 +105,7 @@ static int serve_stdio(const struct start *s, const struct err *failure, struct 
 	struct keeper_start start = {
 		.settings = &s->settings,
 		.cgroup = &s->cgroup,
+		.ids = &s->ids,
 		.kind = KEEPER_STDIO,
 		.start_failure = failure,
 	};

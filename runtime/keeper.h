@@ -10,6 +10,7 @@
 #include "runtime/base/err.h"
 #include "runtime/cgroup.h"
 #include "runtime/spec.h"
+#include "runtime/userns.h"
 
 enum keeper_kind {
 	KEEPER_STDIO, /* ends, with all its sandboxes, when the front ends */
@@ -19,6 +20,7 @@ enum keeper_kind {
 struct keeper_start {
 	const struct settings *settings;
 	const struct cgroup_tree *cgroup; /* from cgroup_acquire(); root_fd -1: none (best-effort) */
+	const struct idrange *ids;
 	enum keeper_kind kind;
 	int peer_fd;   /* our end of the socket to the front or the one-shot client; owned */
 	pid_t peer_pid; /* child to reap; 0 when it is not our child */

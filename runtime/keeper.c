@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime/keeper.c - start, peers and end of the process that owns every sandbox
+ *
+ * Runs as host root with a cut bounding set, or as root of the storage namespace; ids, cgroup and
+ * capabilities were settled by its caller. What cannot be prepared is not the end: the peer is told in
+ * API_HELLO, and so is whoever asks for a sandbox. When the main peer is gone everything ends.
+ */
+#include "runtime/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "runtime/base/cleanup.h"
+#include "runtime/base/log.h"
+#include "runtime/base/str.h"
+#include "runtime/control.h"
+#include "runtime/exec.h"
+#include "runtime/keeper_ops.h"
+#include "runtime/registry.h"
+#include "runtime/seccomp.h"
+
+enum { END_DEADLINE_MS = 1700, FIRST_CONTROL_ID = 1 };
+
+struct keeper {
+	const struct keeper_start *start;
+	const struct settings *settings;
+	struct loop *loop;
+	struct reaper reaper;
+	struct store store;
+	struct seccomp_program filter;
+	struct enter_rights rights;
+	struct registry registry;
+	struct peers peers;
+	struct peer *main_peer; /* its end is our end */
+	struct loop_source listen, signals;
+	struct loop_timer deadline;
+	struct err failure; /* code ERR_NONE, or why there can be no sandbox */
+	bool ending;
+};
+
+/* One keeper per process; kept out of the heap and touched page by page. */
+static struct keeper the_keeper;
+
+static struct keeper *keeper_of(struct peer *p)
+{
+	struct peers *ps = p->source.ctx;
+
+	return ps->keeper;
+}
+
+static int on_message(struct peer *p, const struct api_header *h, struct err *e)
+{
+	struct keeper *k = keeper_of(p);
+
+	return operation_serve(&k->registry, &k->failure, p, h, e);
+}
+
+/* ---- peers ---- */
+
+static void say_hello(struct keeper *k, struct peer *p)
+{
+	const struct settings *s = k->settings;
+	struct api_hello msg = {
+		.limits = s->limits,
+		.not_enforced = CGROUP_ALL & ~k->start->cgroup->controllers,
+		.net = s->net,
+		.max_sandboxes = s->max_sandboxes,
+		.timeout_default_ms = s->timeout_default_ms,
+		.timeout_max_ms = s->timeout_max_ms,
+		.idle_ms = s->idle_ms,
+		.image_max_bytes = s->image_max_bytes,
+		.output_max_bytes = s->output_max_bytes,
+		.start_failure = k->failure,
+	};
+
+	(void)str_copy(msg.profile, sizeof(msg.profile), s->profile->name);
+	(void)str_copy(msg.image, sizeof(msg.image), s->image);
+	(void)str_copy(msg.owner, sizeof(msg.owner), s->owner);
+	peer_send(p, API_HELLO, FIRST_CONTROL_ID, &msg, sizeof(msg));
+}
+
+static void on_connection(struct loop_source *s, uint32_t events)
+{
+	struct keeper *k = s->ctx;
+	struct err e = { 0 };
+	int fd = control_accept(s->fd);
+	struct peer *p;
+
+	(void)events;
+	if (fd < 0)
+		return;
+	p = peer_add(&k->peers, fd, PEER_CONTROL, &e);
+	if (!p)
+		log_warn("control connection refused: %s", e.message);
+	else
+		say_hello(k, p);
+}
+
+/* ---- the end ---- */
+
+static void on_empty(struct registry *reg)
+{
+	struct keeper *k = reg->owner;
+
+	loop_stop(k->loop, 0);
+}
+
+static void on_deadline(struct loop_timer *t)
+{
+	struct keeper *k = t->ctx;
+
+	log_error("ended with processes that could not be killed");
+	loop_stop(k->loop, 0);
+}
+
+/* Commands, then sandboxes; pid 1 of each is tethered to us besides. */
+static void end(struct keeper *k)
+{
+	struct err why = { 0 };
+
+	if (k->ending)
+		return;
+	k->ending = true;
+	if (k->listen.fd >= 0) {
+		int fd = k->listen.fd;
+
+		loop_remove(&k->listen);
+		close_fd(&fd);
+		control_unlink(k->store.run_fd);
+	}
+	(void)err_set(&why, ERR_GONE, "the server is ending");
+	registry_close(&k->registry, &why);
+	if (registry_is_empty(&k->registry) ||
+	    loop_timer_set(k->loop, &k->deadline, END_DEADLINE_MS, on_deadline, k) < 0)
+		loop_stop(k->loop, 0);
+}
+
+static void on_peer_gone(struct peer *p)
+{
+	struct keeper *k = keeper_of(p);
+
+	if (p != k->main_peer)
+		return;
+	k->main_peer = NULL;
+	end(k);
+}
+
+static void on_signal(struct loop_source *s, uint32_t events)
+{
+	struct signalfd_siginfo si;
+
+	(void)events;
+	if (read(s->fd, &si, sizeof(si)) == sizeof(si))
+		end(s->ctx);
+}
+
+/* ---- the start ---- */
+
+/* SIGPIPE stays blocked: a front that is gone is an error of send(), not our end. */
+static int watch_signals(struct keeper *k, struct err *e)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return err_sys(e, "signalfd");
+	sigaddset(&set, SIGPIPE);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 ||
+	    loop_add(k->loop, &k->signals, fd, EPOLLIN, on_signal, k, e) < 0) {
+		close_fd(&fd);
+		return err_sys(e, "watch signals");
+	}
+	return 0;
+}
+
+/* Ten descriptors per sandbox, three per command. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < rl.rlim_max) {
+		rl.rlim_cur = rl.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &rl);
+	}
+}
+
+static int prepare_rights(struct keeper *k, struct err *e)
+{
+	enum seccomp_role role = k->settings->profile->caps ? SECCOMP_SANDBOX : SECCOMP_SAFE_SHELL;
+
+	if (caps_plan_init(&k->rights.caps, k->settings->profile->caps, e) < 0 ||
+	    seccomp_compile(role, "native", &k->filter, e) < 0)
+		return -1;
+	k->rights.seccomp = &k->filter.prog;
+	return 0;
+}
+
+static int prepare_registry(struct keeper *k, struct err *e)
+{
+	k->registry = (struct registry){
+		.loop = k->loop,
+		.reaper = &k->reaper,
+		.settings = k->settings,
+		.store = &k->store,
+		.ids = k->start->ids,
+		.tree = k->start->cgroup,
+		.rights = &k->rights,
+		.owner = k,
+	};
+	k->registry.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (k->registry.null_fd < 0)
+		return err_sys(e, "/dev/null");
+	exec_init(&k->registry);
+	k->registry.hooks.empty = on_empty;
+	return 0;
+}
+
+static int open_control(struct keeper *k, struct err *e)
+{
+	int fd = control_listen(k->store.run_fd, e);
+
+	if (fd < 0)
+		return -1;
+	if (loop_add(k->loop, &k->listen, fd, EPOLLIN, on_connection, k, e) < 0) {
+		close_fd(&fd);
+		return -1;
+	}
+	return 0;
+}
+
+/* Everything a sandbox needs; what fails here is told to whoever asks for one. */
+static int prepare(struct keeper *k, struct err *e)
+{
+	if (prepare_registry(k, e) < 0 || store_open(&k->store, k->settings->home, e) < 0)
+		return -1;
+	if (prepare_rights(k, e) < 0 || open_control(k, e) < 0)
+		return -1;
+	if (store_sweep_start(&k->store, k->start->ids, e) < 0) {
+		log_warn("the trash stays for now: %s", e->message);
+		*e = (struct err){ 0 };
+	}
+	return 0;
+}
+
+static int start(struct keeper *k, struct err *e)
+{
+	enum peer_kind kind = k->start->kind == KEEPER_STDIO ? PEER_FRONT : PEER_CONTROL;
+
+	/* Inside, a copy of us joins the sandbox: nothing there may look into it. */
+	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
+		return err_sys(e, "become non-dumpable");
+	raise_descriptor_limit();
+	k->loop = loop_new(e);
+	if (!k->loop || reap_start(&k->reaper, k->loop, e) < 0 || watch_signals(k, e) < 0)
+		return -1;
+	peers_init(&k->peers, k->loop, k);
+	k->peers.on_message = on_message;
+	k->peers.on_gone = on_peer_gone;
+	k->main_peer = peer_add(&k->peers, k->start->peer_fd, kind, e);
+	if (!k->main_peer)
+		return -1;
+	if (k->start->start_failure)
+		k->failure = *k->start->start_failure;
+	else
+		(void)prepare(k, &k->failure);
+	say_hello(k, k->main_peer);
+	return 0;
+}
+
+static void release(struct keeper *k)
+{
+	int fd = k->signals.fd;
+
+	seccomp_program_done(&k->filter);
+	close_fd(&k->registry.null_fd);
+	store_done(&k->store);
+	reap_stop(&k->reaper);
+	if (fd >= 0) {
+		loop_remove(&k->signals);
+		close_fd(&fd);
+	}
+	loop_free(k->loop);
+}
+
+int keeper_run(const struct keeper_start *ks, struct err *e)
+{
+	struct keeper *k = &the_keeper;
+	int status = -1;
+
+	*k = (struct keeper){ .start = ks, .settings = ks->settings };
+	k->listen.fd = k->signals.fd = k->reaper.source.fd = k->registry.null_fd = -1;
+	k->store = (struct store){ -1, -1, -1, -1, -1 };
+	if (start(k, e) == 0)
+		status = loop_run(k->loop, e);
+	for (size_t i = 0; k->loop && i < PEER_MAX; i++)
+		peer_remove(&k->peers, &k->peers.peer[i]);
+	if (k->registry.all)
+		log_debug("sandboxes left to their tether");
+	release(k);
+	return status;
+}
