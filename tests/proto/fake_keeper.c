@@ -28,6 +28,7 @@
 
 #include "runtime/api.h"
 #include "runtime/base/buf.h"
+#include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
 
 enum { PENDING_MAX = 128, RING = 1000 };
@@ -36,6 +37,7 @@ struct pending { /* a command that "runs" */
 	uint64_t id, due_ms; /* due_ms 0: never */
 	uint64_t total;
 	struct buf answer, log, tail;
+	int log_fd; /* instead of log, unless -1 */
 	bool die;
 };
 
@@ -151,25 +153,13 @@ static void unescape(struct buf *b, const char *text)
 	}
 }
 
-static void append_file(struct buf *b, const char *name)
-{
-	char chunk[65536];
-	int fd = open(name, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		die(name);
-	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
-		buf_append(b, chunk, (size_t)n);
-	close(fd);
-}
-
 struct command {
 	struct api_exec_done done;
 	struct buf out;
 	uint64_t repeat, cap, wait_ms;
 	bool hang, die;
 	char *fail;
+	const char *file;
 };
 
 static uint64_t number(const char *text)
@@ -186,7 +176,7 @@ static void run_word(struct command *c, const char *word)
 	if (IS("out"))
 		unescape(&c->out, value);
 	else if (IS("file"))
-		append_file(&c->out, value);
+		c->file = value;
 	else if (IS("repeat"))
 		c->repeat = number(value);
 	else if (IS("exit"))
@@ -219,7 +209,7 @@ static struct pending *pending_new(uint64_t id)
 	for (size_t i = 0; i < PENDING_MAX; i++) {
 		if (pending[i].id)
 			continue;
-		pending[i] = (struct pending){ .id = id };
+		pending[i] = (struct pending){ .id = id, .log_fd = -1 };
 		buf_init(&pending[i].answer, API_MSG_MAX);
 		buf_init(&pending[i].log, 1U << 30);
 		buf_init(&pending[i].tail, RING);
@@ -231,6 +221,8 @@ static struct pending *pending_new(uint64_t id)
 
 static void pending_free(struct pending *p)
 {
+	if (p->log_fd >= 0)
+		close(p->log_fd);
 	buf_done(&p->answer);
 	buf_done(&p->log);
 	buf_done(&p->tail);
@@ -258,6 +250,16 @@ static void split_output(struct command *c, struct pending *p)
 	c->done.tail_start = turn;
 }
 
+static void use_file(struct command *c, struct pending *p)
+{
+	struct stat st;
+
+	p->log_fd = open(c->file, O_RDONLY | O_CLOEXEC);
+	if (p->log_fd < 0 || fstat(p->log_fd, &st) < 0)
+		die(c->file);
+	c->done.total_bytes = c->done.log_bytes = (uint64_t)st.st_size;
+}
+
 static void run_command(uint64_t id, char *text, uint64_t timeout_ms)
 {
 	struct command c = { .done = { .pids_limit = 256, .memory_limit_bytes = 1U << 30 } };
@@ -266,7 +268,10 @@ static void run_command(uint64_t id, char *text, uint64_t timeout_ms)
 	buf_init(&c.out, 1U << 30);
 	for (char *word = *text == '#' ? NULL : strtok(text, " \n"); word; word = strtok(NULL, " \n"))
 		run_word(&c, word);
-	split_output(&c, p);
+	if (c.file)
+		use_file(&c, p);
+	else
+		split_output(&c, p);
 	c.done.h = header(API_EXEC_DONE, sizeof(c.done), id);
 	c.done.timeout_ms = timeout_ms ? timeout_ms : 120000;
 	if (c.done.timeout_ms > 900000) {
@@ -274,7 +279,7 @@ static void run_command(uint64_t id, char *text, uint64_t timeout_ms)
 		c.done.flags |= API_TIMEOUT_CLAMPED;
 	}
 	c.done.duration_usec = 5000;
-	c.done.log_number = p->log.len ? ++logs : 0;
+	c.done.log_number = c.done.log_bytes ? ++logs : 0;
 	p->total = c.done.total_bytes;
 	p->die = c.die;
 	if (c.fail) {
@@ -304,8 +309,8 @@ static void finish_command(struct pending *p)
 
 	if (p->die)
 		exit(0);
-	if (((struct api_header *)(void *)p->answer.data)->op == API_EXEC_DONE && p->log.len) {
-		fds[count++] = memory_file(&p->log);
+	if (((struct api_header *)(void *)p->answer.data)->op == API_EXEC_DONE && p->total) {
+		fds[count++] = p->log_fd >= 0 ? take_fd(&p->log_fd) : memory_file(&p->log);
 		if (p->tail.len)
 			fds[count++] = memory_file(&p->tail);
 	}
