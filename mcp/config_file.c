@@ -296,7 +296,8 @@ static int read_config_file(struct config *c, const char *path, bool must_exist,
 			return 0;
 		err_sys(e, "%s", path);
 		e->code = ERR_CONFIG;
-		return -1;
+		return err_remedy(e, "check the path and its permissions%s",
+				  must_exist ? ", or leave --config out" : "");
 	}
 	if (check_owner(fd, path, e) < 0)
 		return -1;

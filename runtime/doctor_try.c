@@ -4,6 +4,7 @@
  * Each runs in its own child (doctor.c) as the user who asks. Where a namespace is wanted for itself,
  * the caller's id alone is mapped; the id range has its own check, on the path the keeper takes.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
@@ -107,7 +108,7 @@ void doctor_try_userns(const struct doctor_host *host, struct doctor_row *row)
 /* Root: maps of the block, written to a child as for a sandbox. */
 static int try_maps(const struct settings *s, struct err *e)
 {
-	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGKILL };
+	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
 	struct idrange ids;
 	pid_t pid;
 	int r;
@@ -210,8 +211,23 @@ static int mount_overlay(void)
 	return 0;
 }
 
+/* The kernel keeps a whiteout there for re-use. */
+static void empty_directory(const char *path)
+{
+	DIR *dir;
+	const struct dirent *entry;
+
+	(void)chmod(path, 0700);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		(void)unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		(void)closedir(dir);
+}
+
 static void remove_overlay_dirs(void)
 {
+	empty_directory("work/work");
 	(void)rmdir("work/work");
 	(void)rmdir("upper/gone");
 	for (size_t i = ARRAY_SIZE(overlay_dirs); i > 0; i--)
@@ -246,14 +262,16 @@ void doctor_try_overlay(const struct doctor_host *host, struct doctor_row *row)
 		return;
 	}
 	error = chdir(name) < 0 ? errno : try_overlay_here();
-	if (fchdir(fd) < 0 || unlinkat(fd, name, AT_REMOVEDIR) < 0)
-		doctor_say(row, DOCTOR_DEGRADED, "%s/%s could not be removed: %m", path, name);
-	else if (error)
+	if (error) {
 		doctor_say(row, DOCTOR_MISSING, "overlay with userxattr on %s: %s", path, strerror(error));
-	else
+		doctor_fix(row, "set SANDBOX_HOME to a directory on ext4, xfs or btrfs, or: modprobe overlay");
+	} else {
 		doctor_say(row, DOCTOR_OK, "overlay with userxattr works on %s", path);
-	if (error)
-		doctor_fix(row, "set SANDBOX_HOME to a directory on ext4, xfs or btrfs; load the overlay module");
+	}
+	if (fchdir(fd) < 0 || unlinkat(fd, name, AT_REMOVEDIR) < 0) {
+		doctor_say(row, DOCTOR_DEGRADED, "%s/%s could not be removed: %m", path, name);
+		doctor_fix(row, "rm -r %s/%s", path, name);
+	}
 }
 
 void doctor_try_proc(const struct doctor_host *host, struct doctor_row *row)

@@ -12,19 +12,15 @@ import argparse
 import collections
 import json
 import os
-import pwd
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(TOP, "build-test")
 LOGS = os.path.join(BUILD, "logs")
-USER = "mcptest"
 
 Stage = collections.namedtuple("Stage", "name lane budget limit run")
 Result = collections.namedtuple("Result", "passed failed skipped")
@@ -130,25 +126,9 @@ def cross_build(ctx):
     return Result(1, 0, 0)
 
 
-def test_user():
-    """The ordinary user that the suites run as besides root, with a range of subordinate ids."""
-    try:
-        pwd.getpwnam(USER)
-    except KeyError:
-        subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", USER], check=True)
-    for path in ("/etc/subuid", "/etc/subgid"):
-        with open(path, encoding="utf-8") as f:
-            if any(line.startswith(USER + ":") for line in f):
-                continue
-        raise Failed("%s: no range for %s, although useradd makes one" % (path, USER))
-    return USER
-
-
 def suite_stage(name, suite, budget, limit):
-    return Stage(name, "native", budget, limit, lambda ctx: meson_test(ctx, BUILD, suite, env=SUITE_ENV))
+    return Stage(name, "native", budget, limit, lambda ctx: meson_test(ctx, BUILD, suite))
 
-
-SUITE_ENV = {}
 
 STAGES = [
     Stage("build", "both", 60, 600, build_native),
@@ -157,6 +137,11 @@ STAGES = [
 ]
 if os.uname().machine == "x86_64":
     STAGES.append(Stage("arm64-build", "native", 60, 300, cross_build))
+STAGES += [
+    # Root and an ordinary user, by the tests' own wrapper (tests/sys/as-user).
+    suite_stage("sys", "sys", 300, 900),
+    suite_stage("fault", "fault", 120, 600),
+]
 
 
 def run_stage(stage, cores, results, lock):
