@@ -19,6 +19,7 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/log.h"
 #include "runtime/base/str.h"
+#include "runtime/cgroup.h"
 #include "runtime/keeper.h"
 
 static int verb_stdio(struct cli_call *call, struct err *e);
@@ -219,6 +220,10 @@ int main(int argc, char **argv)
 		return run_front(argv[2]);
 	if (argc == 2 && !strcmp(argv[1], "@nothing")) /* doctor: the way here is all it wants to know */
 		return CLI_OK;
+	if (cgroup_scope_args(&argc, &argv, &e) < 0) { /* the words from before systemd-run */
+		cli_print_error(&e);
+		return err_exit_status(e.code);
+	}
 	status = cli_parse(&call, verbs, ARRAY_SIZE(verbs), argc, argv, &e);
 	if (status < 0) {
 		status = wrong_command_line(&call, &e);
