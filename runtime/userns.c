@@ -33,7 +33,7 @@
 #include "runtime/base/str.h"
 #include "runtime/base/sys.h"
 
-#define STORAGE_MARKER "MCP_SANDBOX_IN_STORAGE"
+#define STORAGE_MARKER "_MCP_SANDBOX_STORAGE"
 #define SERVICE_USER   "mcp-sandbox"
 
 enum {
