@@ -313,6 +313,19 @@ static int leaf_set_up(const struct cgroup_box *box, int fd, struct err *e)
 	return set_checked(fd, "memory.oom.group", "1", e);
 }
 
+/* leaf_discard() - the memory cgroup it may leave behind is paid for by a kill, which is rare. */
+static int leaf_discard(struct cgroup_box *box, unsigned int i, const char *name, struct err *e)
+{
+	if (unlinkat(box->dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT) {
+		if (errno == EBUSY)
+			return err_set(e, ERR_BUSY, "the killed command before it is still ending");
+		return err_sys(e, "remove cgroup %s/%s", box->key, name);
+	}
+	close_fd(&box->leaf_fd[i]);
+	box->leaf_spent &= ~(UINT32_C(1) << i);
+	return 0;
+}
+
 int cgroup_leaf_open(struct cgroup_box *box, unsigned int i, struct err *e)
 {
 	_cleanup_fd_ int fd = -1;
@@ -320,9 +333,11 @@ int cgroup_leaf_open(struct cgroup_box *box, unsigned int i, struct err *e)
 
 	if (i >= CGROUP_LEAVES || box->dir_fd < 0)
 		return err_set(e, ERR_USAGE, "no such cgroup leaf");
+	leaf_name(name, sizeof(name), i);
+	if ((box->leaf_spent & (UINT32_C(1) << i)) && leaf_discard(box, i, name, e) < 0)
+		return -1;
 	if (box->leaf_fd[i] >= 0)
 		return box->leaf_fd[i];
-	leaf_name(name, sizeof(name), i);
 	fd = cgroup_fs_make(box->dir_fd, name);
 	if (fd < 0)
 		return err_sys(e, "make cgroup %s/%s", box->key, name);
@@ -332,9 +347,12 @@ int cgroup_leaf_open(struct cgroup_box *box, unsigned int i, struct err *e)
 	return box->leaf_fd[i];
 }
 
-int cgroup_leaf_kill(const struct cgroup_box *box, unsigned int i)
+int cgroup_leaf_kill(struct cgroup_box *box, unsigned int i)
 {
-	return kill_all(i < CGROUP_LEAVES ? box->leaf_fd[i] : -1);
+	if (i >= CGROUP_LEAVES)
+		return kill_all(-1);
+	box->leaf_spent |= UINT32_C(1) << i;
+	return kill_all(box->leaf_fd[i]);
 }
 
 /* ---- counting ---- */

@@ -64,6 +64,7 @@ struct cgroup_box {
 	int dir_fd; /* <owner-id>/<key>; -1 when there is no cgroup */
 	int init_fd;
 	int leaf_fd[CGROUP_LEAVES]; /* -1 until first used */
+	uint32_t leaf_spent;        /* bit per leaf that was killed: made anew before its next use */
 	unsigned int reserves;      /* cgroup_pids_reserve() in force */
 	unsigned int enforced;      /* CGROUP_* set and read back */
 	struct limits limits;
@@ -88,9 +89,13 @@ int cgroup_box_remove(const struct cgroup_tree *tree, struct cgroup_box *box);
 void cgroup_box_done(struct cgroup_box *box); /* closes only */
 
 /* cgroup_leaf_open() - make leaf i if needed (memory.oom.group set). Return: its descriptor
- * (borrowed), -1. */
+ * (borrowed), -1 (ERR_BUSY while a killed leaf is not empty yet). */
 int cgroup_leaf_open(struct cgroup_box *box, unsigned int i, struct err *e);
-int cgroup_leaf_kill(const struct cgroup_box *box, unsigned int i);
+/* cgroup_leaf_kill() - kill what is in a leaf now. The next cgroup_leaf_open() makes the leaf anew:
+ * since the kernel closed the race of fork with cgroup.kill (6.14 and its stable branches, seen on
+ * 6.18), every process cloned by CLONE_INTO_CGROUP into a cgroup that was killed more often than the
+ * cloner's own dies at birth. */
+int cgroup_leaf_kill(struct cgroup_box *box, unsigned int i);
 /* Processes in a leaf now (0 = empty), -1 on error. */
 int cgroup_leaf_count(const struct cgroup_box *box, unsigned int i);
 int cgroup_box_count(const struct cgroup_box *box);
