@@ -75,8 +75,9 @@ struct enter_command {
  * Only the joiner ever waits for the command's exec; the keeper learns of it from the status pipe:
  *
  *   ENTER_PID {value}            the command's pid, the keeper's own child, before it runs anything
- *                                hostile. At most once. The child is to be reaped also when
- *                                ENTER_FAILED follows; waitid() needs __WALL until it has executed.
+ *                                hostile. Once, or twice with the same pid when it was killed right
+ *                                after the first. The child is to be reaped also when ENTER_FAILED
+ *                                follows; waitid() needs __WALL until it has executed.
  *   ENTER_FAILED {stage, error}  at most once. ECANCELED: it was killed in that stage, from inside or
  *                                with its cgroup. ENTER_JOIN with ESRCH or EPERM: pid 1 is gone.
  *   end of file                  without ENTER_FAILED: the program is running, or was killed while

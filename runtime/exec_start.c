@@ -418,6 +418,8 @@ static int read_status(struct command *cmd)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n == sizeof(st) && st.kind == ENTER_PID) {
+		if (cmd->child.pid > 0 || cmd->exited)
+			return 1; /* said twice: killed just after the first time */
 		if (reap_watch_reported(cmd->reg->reaper, &cmd->child, st.value, on_child_reaped,
 					cmd) < 0)
 			log_warn("%s: command %d is not our child", cmd->key, st.value);

@@ -39,7 +39,7 @@ struct cell {
 	char dir[64];	       /* of ours, readable inside */
 	char self[80];	       /* a copy of this program there */
 	char cgroup[PATH_MAX]; /* "" when there is none */
-	int init_cgroup_fd, leaf_fd;
+	int init_cgroup_fd, leaf_fd, other_leaf_fd;
 	uint32_t root_id; /* what inside 0 is outside */
 	struct seccomp_program program;
 	struct enter_rights rights;
@@ -91,6 +91,14 @@ static inline uint32_t cell_root_id(void)
 	return ID_SANDBOX_ROOT;
 }
 
+static inline int cell_make_leaf(const struct cell *cell, const char *name)
+{
+	char path[PATH_MAX + 16];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", cell->cgroup, name);
+	return mkdir(path, 0755) == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
 /* A cgroup v2 directory we may use: $MCPT_CGROUP, else one below the mount of the v2 hierarchy. */
 static inline int cell_make_cgroup(struct cell *cell)
 {
@@ -112,15 +120,10 @@ static inline int cell_make_cgroup(struct cell *cell)
 		cell->cgroup[0] = '\0';
 		return -1;
 	}
-	(void)snprintf(path, sizeof(path), "%s/init", cell->cgroup);
-	if (mkdir(path, 0755) != 0)
-		return -1;
-	cell->init_cgroup_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	(void)snprintf(path, sizeof(path), "%s/exec-0", cell->cgroup);
-	if (mkdir(path, 0755) != 0)
-		return -1;
-	cell->leaf_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return cell->init_cgroup_fd >= 0 && cell->leaf_fd >= 0 ? 0 : -1;
+	cell->init_cgroup_fd = cell_make_leaf(cell, "init");
+	cell->leaf_fd = cell_make_leaf(cell, "exec-0");
+	cell->other_leaf_fd = cell_make_leaf(cell, "exec-1");
+	return cell->init_cgroup_fd >= 0 && cell->leaf_fd >= 0 && cell->other_leaf_fd >= 0 ? 0 : -1;
 }
 
 /* cell_cgroup_write() - write a control file of the cell's directory, or of its leaf. */
@@ -130,6 +133,28 @@ static inline int cell_cgroup_write(const struct cell *cell, const char *file, c
 
 	(void)snprintf(path, sizeof(path), "%s/%s", cell->cgroup, file);
 	return cell_write(path, text);
+}
+
+/* cell_kill_leaf() - kill what is in "exec-0" or "exec-1" and, once it is reaped, make the leaf anew: a
+ * process cloned into a cgroup that was killed before dies at birth (see cgroup_leaf_kill()). */
+static inline void cell_kill_leaf(const struct cell *cell, const char *name)
+{
+	char file[64];
+
+	(void)snprintf(file, sizeof(file), "%s/cgroup.kill", name);
+	(void)cell_cgroup_write(cell, file, "1");
+}
+
+static inline int cell_renew_leaf(struct cell *cell, const char *name, int *leaf_fd)
+{
+	char path[PATH_MAX + 16];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", cell->cgroup, name);
+	close_fd(leaf_fd);
+	for (int tries = 0; rmdir(path) != 0 && errno == EBUSY && tries < 2000; tries++)
+		(void)usleep(1000);
+	*leaf_fd = cell_make_leaf(cell, name);
+	return *leaf_fd < 0 ? -1 : 0;
 }
 
 static inline int cell_write_maps(pid_t child, uint32_t root_id)
@@ -224,7 +249,7 @@ static inline int cell_open(struct cell *cell, const struct cell_options *option
 	char byte;
 
 	memset(cell, 0, sizeof(*cell));
-	cell->init_cgroup_fd = cell->leaf_fd = cell->init_pidfd = -1;
+	cell->init_cgroup_fd = cell->leaf_fd = cell->other_leaf_fd = cell->init_pidfd = -1;
 	cell->root_id = cell_root_id();
 	if (cell_copy_self(cell) != 0 || cell_prepare_rights(cell, opt) != 0 || (!opt->no_cgroup && cell_make_cgroup(cell) != 0))
 		return -1;
@@ -269,11 +294,12 @@ static inline void cell_close(struct cell *cell)
 	close_fd(&cell->init_pidfd);
 	close_fd(&cell->init_cgroup_fd);
 	close_fd(&cell->leaf_fd);
+	close_fd(&cell->other_leaf_fd);
 	seccomp_program_done(&cell->program);
 	(void)unlink(cell->self);
 	(void)rmdir(cell->dir);
-	for (int i = 0; cell->cgroup[0] && i < 3; i++) {
-		static const char *const below[] = { "/exec-0", "/init", "" };
+	for (int i = 0; cell->cgroup[0] && i < 4; i++) {
+		static const char *const below[] = { "/exec-0", "/exec-1", "/init", "" };
 		(void)snprintf(path, sizeof(path), "%s%s", cell->cgroup, below[i]);
 		/* A killed process leaves its cgroup a moment after it was reaped. */
 		for (int tries = 0; rmdir(path) != 0 && errno == EBUSY && tries < 500; tries++)
@@ -284,7 +310,7 @@ static inline void cell_close(struct cell *cell)
 /* What came of one command. */
 struct cell_run {
 	pid_t joiner, pid;
-	unsigned int pid_messages, failed_messages;
+	unsigned int pid_messages, pid_repeats, failed_messages;
 	struct enter_status failed;
 	bool status_eof;    /* within the deadline */
 	uint64_t return_us; /* how long enter_fork_joiner() itself took */
@@ -295,7 +321,9 @@ struct cell_run {
 
 static inline void cell_take_status(struct cell_run *run, const struct enter_status *s)
 {
-	if (s->kind == ENTER_PID) {
+	if (s->kind == ENTER_PID && s->value == run->pid) {
+		run->pid_repeats++;
+	} else if (s->kind == ENTER_PID) {
 		run->pid = s->value;
 		run->pid_messages++;
 	} else if (s->kind == ENTER_FAILED) {
