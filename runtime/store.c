@@ -216,18 +216,24 @@ static int write_holder(int lock_fd)
 	return 0;
 }
 
+/* is_same() - whether path still leads to what fd is. */
+static bool is_same(int dir_fd, const char *path, int fd)
+{
+	_cleanup_fd_ int again = fd_open_beneath(dir_fd, path, O_PATH, 0);
+	struct stat ours, there;
+
+	return again >= 0 && fstat(again, &there) == 0 && fstat(fd, &ours) == 0 &&
+	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
 /* lock_is_current() - while we waited for nothing but the scheduler, the label may have been moved to
  * trash/: a lock on a file that is no longer owners/<owner>/<key>/lock protects nothing. */
 static bool lock_is_current(int owner_fd, const char *key, int lock_fd)
 {
 	char path[KEY_MAX + sizeof("/lock")];
-	_cleanup_fd_ int fd = -1;
-	struct stat ours, there;
 
 	(void)snprintf(path, sizeof(path), "%s/lock", key);
-	fd = fd_open_beneath(owner_fd, path, O_PATH, 0);
-	return fd >= 0 && fstat(fd, &there) == 0 && fstat(lock_fd, &ours) == 0 &&
-	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+	return is_same(owner_fd, path, lock_fd);
 }
 
 /* try_flock() - Return: 0, -1, or 1: held by somebody who did not say who; that is a look at the lock
@@ -396,18 +402,25 @@ static int open_trash(const struct store *s, const struct store_label *l, struct
 
 /* move_to_trash() - under a name nobody has: removal goes on after a crash, and the same label may be
  * thrown away again before it is done. */
-static int move_to_trash(int from_fd, const char *name, int trash_fd, const struct store_label *l,
-			 struct err *e)
+static int move_to_trash(int from_fd, const char *name, int trash_fd, const char *as, struct err *e)
 {
 	char target[KEY_MAX + 20];
 	uint64_t nonce;
 
 	if (getrandom(&nonce, sizeof(nonce), 0) != (ssize_t)sizeof(nonce))
 		return err_sys(e, "get a random number");
-	(void)snprintf(target, sizeof(target), "%s.%016llx", l->key, (unsigned long long)nonce);
+	(void)snprintf(target, sizeof(target), "%s.%016llx", as, (unsigned long long)nonce);
 	if (renameat(from_fd, name, trash_fd, target) < 0 && errno != ENOENT)
-		return err_sys(e, "move %s of label %s to the trash", name, l->key);
+		return err_sys(e, "move %s of %s to the trash", name, as);
 	return 0;
+}
+
+int store_trash_tree(const struct store *s, const struct idrange *ids, int dir_fd, const char *name,
+		     struct err *e)
+{
+	_cleanup_fd_ int trash_fd = open_owned(s->trash_fd, OWNER_DEFAULT, 0700, sandbox_root(ids), e);
+
+	return trash_fd < 0 ? -1 : move_to_trash(dir_fd, name, trash_fd, "image", e);
 }
 
 int store_label_reset(const struct store *s, struct store_label *l, bool workspace, struct err *e)
@@ -419,13 +432,13 @@ int store_label_reset(const struct store *s, struct store_label *l, bool workspa
 		return -1;
 	close_fd(&l->layer_fd);
 	if (!workspace)
-		return move_to_trash(l->dir_fd, "layer", trash_fd, l, e);
+		return move_to_trash(l->dir_fd, "layer", trash_fd, l->key, e);
 	owner_fd = fd_open_beneath(s->owners_fd, l->owner, DIR_FLAGS, 0);
 	if (owner_fd < 0)
 		return err_sys(e, "open owner %s", l->owner);
 	close_fd(&l->workspace_fd);
 	close_fd(&l->output_fd);
-	return move_to_trash(owner_fd, l->key, trash_fd, l, e);
+	return move_to_trash(owner_fd, l->key, trash_fd, l->key, e);
 }
 
 /* ---- images and room ---- */
@@ -434,6 +447,7 @@ int store_image_open(const struct store *s, const char *name, struct err *e)
 {
 	char path[NAME_MAX_LEN + sizeof("/rootfs")];
 	_cleanup_fd_ int fd = -1;
+	bool locked;
 
 	if (!str_is_name(name, NAME_MAX_LEN - 1))
 		return err_set(e, ERR_CONFIG, "malformed image name");
@@ -445,10 +459,12 @@ int store_image_open(const struct store *s, const char *name, struct err *e)
 	}
 	if (fd < 0)
 		return err_sys(e, "open image %s", name);
-	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK
-			       ? err_set(e, ERR_BUSY, "image \"%s\" is being changed", name)
-			       : err_sys(e, "lock image %s", name);
+	locked = flock(fd, LOCK_SH | LOCK_NB) == 0;
+	if (!locked && errno != EWOULDBLOCK)
+		return err_sys(e, "lock image %s", name);
+	/* locked by who removes or replaces it, or moved away before we had the lock */
+	if (!locked || !is_same(s->images_fd, path, fd))
+		return err_set(e, ERR_BUSY, "image \"%s\" is being changed", name);
 	return take_fd(&fd);
 }
 

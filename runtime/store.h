@@ -54,6 +54,10 @@ pid_t store_label_holder(const struct store *s, const char *owner, const char *k
 int store_label_reset(const struct store *s, struct store_label *l, bool workspace,
 		      struct err *e);
 
+/* store_trash_tree() - move a tree that belongs to sandbox ids (an image's root) into trash/. */
+int store_trash_tree(const struct store *s, const struct idrange *ids, int dir_fd, const char *name,
+		     struct err *e);
+
 /* store_image_open() - the root directory of an image; ERR_NOT_FOUND names "image build". The
  * descriptor holds a shared flock: whoever wants to remove or change an image takes the exclusive one
  * on its rootfs/ first. */
