@@ -107,11 +107,14 @@ void command_abort(struct command *cmd, const struct err *error)
 		registry_stop(sb, error);
 }
 
-static bool leaf_is_empty(struct sandbox *sb, unsigned int i)
+/* Opening comes with it: a leaf that was killed is made anew, which fails while it is still dying. */
+static bool leaf_is_free(struct sandbox *sb, unsigned int i)
 {
 	struct leaf_use *leaf = &sb->leaf[i];
+	struct err ignored = { 0 };
 
-	if (leaf->used && sb->box.leaf_fd[i] >= 0 && cgroup_leaf_count(&sb->box, i) == 0)
+	if (leaf->used && cgroup_leaf_count(&sb->box, i) == 0 &&
+	    cgroup_leaf_open(&sb->box, i, &ignored) >= 0)
 		leaf->used = false;
 	return !leaf->used;
 }
@@ -129,7 +132,7 @@ static int choose_leaf(struct sandbox *sb, bool *ret_shared)
 
 		if (leaf->commands > 0)
 			continue;
-		if (leaf_is_empty(sb, (unsigned int)i))
+		if (leaf_is_free(sb, (unsigned int)i))
 			return i;
 		if (oldest < 0 || leaf->last_ns < sb->leaf[oldest].last_ns)
 			oldest = i;

@@ -384,6 +384,9 @@ void output_result(struct output *out, struct output_result *ret)
 			    F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 		ret->tail_bytes = full ? OUTPUT_RING_SIZE : out->ring_bytes;
 		ret->tail_start = full ? out->ring_bytes % OUTPUT_RING_SIZE : 0;
+		/* The tail is always the second: without a log, something of no bytes comes first. */
+		if (ret->fd_count == 0)
+			attach(ret, fcntl(out->ring_fd, F_DUPFD_CLOEXEC, 0));
 		attach(ret, take_fd(&out->ring_fd));
 	}
 }
