@@ -247,10 +247,7 @@ static int prepare(struct keeper *k, struct err *e)
 		return -1;
 	if (prepare_rights(k, e) < 0 || open_control(k, e) < 0)
 		return -1;
-	if (store_sweep_start(&k->store, k->start->ids, e) < 0) {
-		log_warn("the trash stays for now: %s", e->message);
-		*e = (struct err){ 0 };
-	}
+	registry_sweep(&k->registry); /* what a removal before us left over */
 	return 0;
 }
 

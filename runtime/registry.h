@@ -92,6 +92,8 @@ struct registry {
 	uint32_t queued, live, stopping; /* live: creating or ready */
 	uint64_t generation;
 	bool closing; /* nothing new */
+	struct reap_child sweeper; /* one at a time: two would take each other's names away */
+	bool sweep_again;
 };
 
 struct sandbox *registry_find(struct registry *reg, const char *owner, const char *key);
@@ -118,6 +120,9 @@ void registry_settle(struct sandbox *sb);
  * -1 (the caller answers). */
 int registry_key_op(struct registry *reg, struct key_op *op, const char *owner, const char *key,
 		    struct err *e);
+
+/* registry_sweep() - have the trash emptied by a worker. */
+void registry_sweep(struct registry *reg);
 
 /* registry_close() - stop every sandbox; registry_is_empty() when all are gone. */
 void registry_close(struct registry *reg, const struct err *why);

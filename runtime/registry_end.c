@@ -74,6 +74,28 @@ static bool is_torn_down(struct sandbox *sb)
 	return true;
 }
 
+static void on_swept(struct reap_child *c, struct reap_status status)
+{
+	struct registry *reg = c->ctx;
+
+	(void)status;
+	if (reg->sweep_again && !reg->closing)
+		registry_sweep(reg);
+}
+
+void registry_sweep(struct registry *reg)
+{
+	struct err e = { 0 };
+	pid_t pid;
+
+	reg->sweep_again = reg->sweeper.pid > 0;
+	if (reg->sweep_again)
+		return;
+	pid = store_sweep_start(reg->store, reg->ids, &e);
+	if (pid < 0 || (pid > 0 && reap_watch(reg->reaper, &reg->sweeper, pid, on_swept, reg) < 0))
+		log_warn("the trash stays for now: %s", e.message);
+}
+
 static void answer_done(struct key_op *op)
 {
 	struct api_done msg = { .was_running = op->was_running };
@@ -97,8 +119,7 @@ static void run_key_op(struct registry *reg, struct store_label *label, struct k
 		request_fail(&op->req, &e);
 	} else {
 		answer_done(op);
-		if (store_sweep_start(reg->store, reg->ids, &e) < 0)
-			log_warn("the trash stays for now: %s", e.message);
+		registry_sweep(reg);
 	}
 	free(op);
 }
