@@ -65,7 +65,7 @@ struct reply {
 
 static const char kt_image_script[] =
 	"set -e; mkdir -p $1/bin $1/etc $1/root $1/var $1/usr $1/lib; cd $1\n"
-	"for t in bash cat sleep yes true false ls id ln mkfifo mkdir rm mv seq head tail dd touch wc "
+	"for t in bash echo cat sleep yes true false ls id ln mkfifo mkdir rm mv seq head tail dd touch wc "
 	"setsid kill env chmod stat sort grep nohup readlink truncate; do\n"
 	"  p=$(command -v $t || true); [ -n \"$p\" ] && [ -x \"$p\" ] || p=/bin/$t\n"
 	"  [ -e bin/$t ] || cp -L $p bin/$t\n"
@@ -200,8 +200,14 @@ static inline int kt_send(int sock, void *msg, uint16_t op, uint32_t size, uint6
 {
 	struct api_header *h = msg;
 
+	struct pollfd p = { .fd = sock, .events = POLLOUT };
+
 	*h = (struct api_header){ .version = API_VERSION, .op = op, .size = size, .id = id };
-	return fd_send_msg(sock, msg, size, NULL, 0);
+	while (fd_send_msg(sock, msg, size, NULL, 0) < 0) {
+		if (errno != EAGAIN || poll(&p, 1, KT_WAIT_MS) != 1)
+			return -1;
+	}
+	return 0;
 }
 
 struct exec_options {
