@@ -209,14 +209,13 @@ static int stream(struct session *s, struct err *e)
 	return 0;
 }
 
-/* The command's bytes: one argument is a shell command, several are an argument vector. */
+/* The command's bytes: one argument is a shell command, several are an argument
+ * vector, separated by NUL. */
 static int gather_command(const struct cli_call *call, struct buf *bytes, struct err *e)
 {
 	buf_init(bytes, API_COMMAND_MAX);
 	for (size_t i = 0; i < call->command_count; i++) {
-		size_t len = strlen(call->command[i]);
-
-		if (buf_append(bytes, call->command[i], len + (call->command_count > 1)) < 0)
+		if ((i > 0 && buf_append(bytes, "", 1) < 0) || buf_append_str(bytes, call->command[i]) < 0)
 			return err_set(e, ERR_LIMIT, "exec: the command is longer than %d bytes",
 				       API_COMMAND_MAX);
 	}
