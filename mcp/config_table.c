@@ -200,7 +200,7 @@ const struct config_row config_table[CONFIG_COUNT] = {
 			  .by_profile = profile_pids,
 			  .help = "processes and threads in a sandbox (pids.max)" },
 	[CONFIG_DISK] = { "SANDBOX_DISK", "disk", CONFIG_TYPE_SIZE, "10G", 64 * MIB,
-			  1024 * 1024 * GIB, .help = "disk of a sandbox" },
+			  1024 * 1024 * GIB, .help = "disk of a sandbox; not enforced by this version" },
 	[CONFIG_LIMITS] = { "SANDBOX_LIMITS", "limits", CONFIG_TYPE_CHOICE, "enforce",
 			    .choices = limits_choices, .max = 1,
 			    .help = "best-effort starts without a limit the host cannot set, and every "

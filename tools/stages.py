@@ -141,6 +141,8 @@ STAGES += [
     # Root and an ordinary user, by the tests' own wrapper (tests/sys/as-user).
     suite_stage("sys", "sys", 300, 900),
     suite_stage("fault", "fault", 120, 600),
+    suite_stage("escape", "escape", 600, 1500),
+    suite_stage("e2e", "e2e", 300, 1200),
 ]
 
 
