@@ -378,6 +378,29 @@ static void test_dead(void)
 	cell_close(&cell);
 }
 
+/* One command with every part, for tests/sys/trace-enter. */
+static int run_for_trace(void)
+{
+	char *argv[] = { cell_text("/bin/true"), NULL };
+	_cleanup_fd_ int script = fd_memfd_sealed("command", "hello", 5, 0444, false);
+	_cleanup_fd_ int high = fcntl(script, F_DUPFD_CLOEXEC, 20);
+	struct cell_run *run = calloc(1, sizeof(*run));
+	struct cell cell;
+	int rc = 1;
+
+	/* Numbers above the slots, so that none has to be moved out of the way first. */
+	for (int fd = high; fd >= 0 && fd < 30; fd = fcntl(high, F_DUPFD_CLOEXEC, 3))
+		;
+	if (run && high >= 0 && cell_open(&cell, NULL) == 0) {
+		struct enter_command cmd = cell_command(&cell, argv);
+		cmd.script_fd = high;
+		rc = cell_run(&cell, &cmd, run) == 0 && run->wait_status == 0 ? 0 : 1;
+		cell_close(&cell);
+	}
+	free(run);
+	return rc;
+}
+
 int main(int argc, char **argv, char **envp)
 {
 	struct cell cell;
@@ -385,6 +408,8 @@ int main(int argc, char **argv, char **envp)
 
 	if (argc > 1 && strcmp(argv[1], "probe") == 0)
 		return probe_main(argc, argv, envp);
+	if (argc > 1 && strcmp(argv[1], "trace") == 0)
+		return run_for_trace();
 	if (userns_enter_storage(-1, "", argv, &e) < 0)
 		tap_bail("%s; %s", e.message, e.remedy);
 	if (cell_open(&cell, NULL) != 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tools/bench/exit0.c - the smallest program: no library, no start-up, exits at once
+/* tests/bench/exit0.c - the smallest program: no library, no start-up, exits at once
  *
  * A C library's start-up costs more than starting a process does, more so in a virtual machine, and
  * hides what is measured.

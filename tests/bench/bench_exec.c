@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tools/bench/bench_exec.c - what starting a command in a sandbox costs, against posix_spawn
+/* tests/bench/bench_exec.c - what starting a command in a sandbox costs, against posix_spawn
  *
  * Both ways alternate in one run, so that a busy machine slows both. Reported are medians and their
  * ratio, for a program without a C library and for /bin/true; see exit0.c for why both. Needs what the
