@@ -76,7 +76,6 @@ static const struct cli_verb verbs[] = {
 	{ .name = "rm", .synopsis = "LABEL [--workspace]",
 	  .help = "end a sandbox and remove its system, and with --workspace its files",
 	  .options = rm_options, .args_min = 1, .args_max = 1, .run = cli_rm },
-#ifdef HAVE_CLI_IMAGE
 	{ .name = "workspace import", .synopsis = "LABEL DIR|TAR",
 	  .help = "copy files into a workspace", .options = owner_options, .args_min = 2, .args_max = 2,
 	  .run = cli_workspace_import },
@@ -94,7 +93,6 @@ static const struct cli_verb verbs[] = {
 	  .run = cli_image_list },
 	{ .name = "image rm", .synopsis = "NAME", .help = "remove an image that nothing uses",
 	  .args_min = 1, .args_max = 1, .run = cli_image_rm },
-#endif
 	{ .name = "doctor", .synopsis = "[--json]",
 	  .help = "try everything a sandbox needs and name the repair of what is missing",
 	  .options = json_options, .run = cli_doctor },

@@ -247,24 +247,23 @@ int image_remove(const struct store *s, const struct idrange *ids, const char *n
 	return dismantle(s, ids, aside, e) < 0 ? -1 : run_sweeper(s, ids, e);
 }
 
+/* after and ret_name may be the same buffer: the answer is the next question. */
 int image_next(const struct store *s, const char *after, char ret_name[NAME_MAX_LEN], struct err *e)
 {
 	int fd = fd_open_beneath(s->images_fd, ".", DIR_FLAGS, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	char best[NAME_MAX_LEN] = "";
 	struct dirent *entry;
-	int found = 0;
 
 	if (!dir) {
 		close_fd(&fd);
 		return err_sys(e, "list the images");
 	}
 	while ((entry = readdir(dir))) {
-		if (!str_is_name(entry->d_name, NAME_MAX_LEN - 1) ||
-		    strcmp(entry->d_name, after) <= 0 ||
-		    (found && strcmp(entry->d_name, ret_name) >= 0))
-			continue;
-		found = str_copy(ret_name, NAME_MAX_LEN, entry->d_name) == 0;
+		if (str_is_name(entry->d_name, NAME_MAX_LEN - 1) && strcmp(entry->d_name, after) > 0 &&
+		    (!best[0] || strcmp(entry->d_name, best) < 0))
+			(void)str_copy(best, sizeof(best), entry->d_name);
 	}
 	(void)closedir(dir);
-	return found;
+	return best[0] && str_copy(ret_name, NAME_MAX_LEN, best) == 0;
 }
