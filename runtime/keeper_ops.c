@@ -90,6 +90,14 @@ static int check_key_request(struct registry *reg, struct peer *p, const void *m
 	return check_owner_key(reg, msg->owner, msg->key, e);
 }
 
+/* A front clears away the sandboxes that live for one call; kept files are the command line's to remove. */
+static int check_remove(struct registry *reg, struct peer *p, const void *message, struct err *e)
+{
+	if (p->kind == PEER_FRONT && !reg->settings->profile->workspace_tmpfs_bytes)
+		return err_set(e, ERR_PROTOCOL, "a front may not remove what is kept");
+	return check_key_request(reg, p, message, e);
+}
+
 static int check_info(struct registry *reg, struct peer *p, const void *message, struct err *e)
 {
 	const struct api_key_request *msg = message;
@@ -269,7 +277,7 @@ static const struct operation {
 	  do_key_request },
 	{ API_RESET, PEER_CONTROL, true, true, sizeof(struct api_key_request), check_key_request,
 	  do_key_request },
-	{ API_REMOVE, PEER_CONTROL, true, true, sizeof(struct api_key_request), check_key_request,
+	{ API_REMOVE, ANYBODY, true, true, sizeof(struct api_key_request), check_remove,
 	  do_key_request },
 };
 
