@@ -163,7 +163,8 @@ static void on_signal(struct loop_source *s, uint32_t events)
 
 /* ---- the start ---- */
 
-/* SIGPIPE stays blocked: a front that is gone is an error of send(), not our end. */
+/* These two stay blocked: a front that is gone is an error of send(), and a log that may not grow one of
+ * write(), neither our end. */
 static int watch_signals(struct keeper *k, struct err *e)
 {
 	sigset_t set;
@@ -177,6 +178,7 @@ static int watch_signals(struct keeper *k, struct err *e)
 	if (fd < 0)
 		return err_sys(e, "signalfd");
 	sigaddset(&set, SIGPIPE);
+	sigaddset(&set, SIGXFSZ);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 ||
 	    loop_add(k->loop, &k->signals, fd, EPOLLIN, on_signal, k, e) < 0) {
 		close_fd(&fd);
