@@ -233,14 +233,15 @@ static int run_tool(const struct idrange *ids, const struct image_stage *stage,
 	tool_env(env, text);
 	run.say = b->say;
 	run.waiting = "still at it";
+	run.mark = "E: "; /* apt, mmdebstrap and debootstrap agree on that */
 	box.stdout_fd = run.log_write; /* debootstrap reports there */
 	r = image_run_add(&run, ids, &box, e);
 	if (r == 0)
 		r = image_run_wait(&run, e);
 	if (r == 0 && run.status[0] != 0) {
 		r = image_run_blame(&run, e, "the bootstrap tool failed");
-		(void)err_remedy(e, "read the lines above; the mirror is %s",
-				 "the one of the host's apt configuration");
+		(void)err_remedy(e, "the lines above tell more; packages come from where the host's own "
+				    "apt gets them");
 	}
 	image_run_done(&run);
 	return r;

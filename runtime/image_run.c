@@ -58,7 +58,7 @@ int image_run_init(struct image_run *run, struct err *e)
 {
 	int pipe_fd[2];
 
-	*run = (struct image_run){ .log_read = -1, .log_write = -1 };
+	*run = (struct image_run){ .log_read = -1, .log_write = -1, .mark = "" };
 	if (pipe2(pipe_fd, O_CLOEXEC) < 0)
 		return err_sys(e, "make a pipe");
 	run->log_read = pipe_fd[0];
@@ -100,15 +100,17 @@ int image_run_add(struct image_run *run, const struct idrange *ids, const struct
 
 static void end_line(struct image_run *run)
 {
-	char *kept = run->tail[run->tail_count % RUN_TAIL_LINES];
+	char text[RUN_LINE_MAX];
 
 	if (run->line_len == 0)
 		return;
-	str_escape(kept, RUN_LINE_MAX, run->line, run->line_len);
-	run->tail_count++;
+	str_escape(text, sizeof(text), run->line, run->line_len);
 	run->line_len = 0;
+	if (!run->has_mark)
+		(void)str_copy(run->blame, sizeof(run->blame), text);
+	run->has_mark |= strstr(text, run->mark) != NULL && run->mark[0];
 	if (run->say)
-		run->say(kept);
+		run->say(text);
 }
 
 /* read_log() - Return: 1 something came, 0 end of file. */
@@ -170,30 +172,10 @@ int image_run_wait(struct image_run *run, struct err *e)
 	return r;
 }
 
-static const char *tail_line(const struct image_run *run, size_t back)
-{
-	if (back >= run->tail_count || back >= RUN_TAIL_LINES)
-		return NULL;
-	return run->tail[(run->tail_count - 1 - back) % RUN_TAIL_LINES];
-}
-
 int image_run_blame(const struct image_run *run, struct err *e, const char *what)
 {
-	const char *last = tail_line(run, 0);
-
-	return last ? err_set(e, ERR_HOST, "%s: %s", what, last) : err_set(e, ERR_HOST, "%s", what);
-}
-
-void image_run_tell_tail(const struct image_run *run, image_say_fn *say)
-{
-	if (!say)
-		return;
-	for (size_t back = RUN_TAIL_LINES; back-- > 0;) {
-		const char *line = tail_line(run, back);
-
-		if (line)
-			say(line);
-	}
+	return run->blame[0] ? err_set(e, ERR_HOST, "%s: %s", what, run->blame) :
+			       err_set(e, ERR_HOST, "%s", what);
 }
 
 void image_run_done(struct image_run *run)

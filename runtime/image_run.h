@@ -2,6 +2,7 @@
 /* runtime/image_run.h - wait for a set of boxes that belong together, and be interruptible */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,7 +10,7 @@
 #include "runtime/image.h"
 #include "runtime/image_box.h"
 
-enum { RUN_BOXES_MAX = 4, RUN_LINE_MAX = 400, RUN_TAIL_LINES = 12 };
+enum { RUN_BOXES_MAX = 4, RUN_LINE_MAX = 400 };
 
 /* The diagnostics of the boxes arrive on one pipe, line by line, escaped. */
 struct image_run {
@@ -17,12 +18,13 @@ struct image_run {
 	int status[RUN_BOXES_MAX]; /* exit status once all have ended */
 	size_t count;
 	int log_read, log_write; /* log_write is for the boxes; closed by image_run_wait() */
-	image_say_fn *say;       /* NULL: lines are only remembered */
+	image_say_fn *say;       /* NULL: lines are not shown */
 	const char *waiting;     /* said with the seconds passed when nothing else has been for a while */
 	char line[RUN_LINE_MAX];
 	size_t line_len;
-	char tail[RUN_TAIL_LINES][RUN_LINE_MAX]; /* the newest lines, a ring */
-	size_t tail_count;
+	const char *mark;        /* stands in a line that tells what went wrong; "" */
+	char blame[RUN_LINE_MAX]; /* the first such line; without one, the newest line of all */
+	bool has_mark;
 };
 
 int image_run_init(struct image_run *run, struct err *e);
@@ -34,11 +36,8 @@ int image_run_add(struct image_run *run, const struct idrange *ids, const struct
 /* image_run_wait() - until every box has ended. Return: 0, -1 interrupted (all have been ended). */
 int image_run_wait(struct image_run *run, struct err *e);
 
-/* image_run_blame() - record a failure with the last line that the boxes said. Return: -1. */
+/* image_run_blame() - record a failure with the line that tells most about it. Return: -1. */
 int image_run_blame(const struct image_run *run, struct err *e, const char *what);
-
-/* image_run_tell_tail() - say the remembered lines: the context of a failure. */
-void image_run_tell_tail(const struct image_run *run, image_say_fn *say);
 void image_run_done(struct image_run *run);
 
 /* image_interrupted() - whether a signal has arrived since image_signals_begin(). Return: 0, -1. */

@@ -277,6 +277,7 @@ static int unpack(const struct idrange *ids, const struct tree_pack *source,
 		return err_sys(e, "share memory with the archive's reader");
 	if (image_run_init(&run, e) < 0)
 		goto out;
+	run.mark = ": Cannot ";
 	if (pipe2(pipes.plain, O_CLOEXEC) < 0 || pipe2(pipes.filtered, O_CLOEXEC) < 0)
 		(void)err_sys(e, "make a pipe");
 	else
@@ -310,6 +311,7 @@ int tree_pack(const struct idrange *ids, const struct tree_pack *p, struct err *
 
 	if (image_run_init(&run, e) < 0)
 		return -1;
+	run.mark = ": Cannot ";
 	r = add_packer(&run, ids, p, p->archive_fd, e);
 	if (r == 0)
 		r = image_run_wait(&run, e);

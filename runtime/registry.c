@@ -55,6 +55,7 @@ static struct sandbox *sandbox_new(struct registry *reg, struct store_label *lab
 		return NULL;
 	sb->reg = reg;
 	sb->label = *label;
+	sb->image_fd = -1;
 	memcpy(sb->owner, label->owner, sizeof(sb->owner));
 	memcpy(sb->key, label->key, sizeof(sb->key));
 	sb->status.fd = -1;
@@ -241,7 +242,7 @@ static void on_status(struct loop_source *s, uint32_t events)
 	registry_settle(sb);
 }
 
-static int launch(struct sandbox *sb, int lower_fd, struct err *e)
+static int launch(struct sandbox *sb, struct err *e)
 {
 	struct registry *reg = sb->reg;
 	const struct profile *p = reg->settings->profile;
@@ -250,7 +251,7 @@ static int launch(struct sandbox *sb, int lower_fd, struct err *e)
 		.profile = p,
 		.ids = reg->ids,
 		.net = reg->settings->net,
-		.lower_fd = lower_fd,
+		.lower_fd = sb->image_fd,
 		.layer_fd = p->layer_kept ? sb->label.layer_fd : -1,
 		.workspace_fd = p->workspace_tmpfs_bytes ? -1 : sb->label.workspace_fd,
 		.output_fd = sb->label.output_fd,
@@ -271,17 +272,16 @@ static int launch(struct sandbox *sb, int lower_fd, struct err *e)
 static int create(struct sandbox *sb, struct err *e)
 {
 	struct registry *reg = sb->reg;
-	_cleanup_fd_ int lower_fd = -1;
 
 	if (output_logs_init(&sb->logs, sb->label.output_fd, reg->settings->output_max_bytes, e) < 0)
 		return -1;
-	lower_fd = store_image_open(reg->store, reg->settings->image, e);
-	if (lower_fd < 0)
+	sb->image_fd = store_image_open(reg->store, reg->settings->image, e);
+	if (sb->image_fd < 0)
 		return -1;
 	if (cgroup_box_create(reg->tree, sb->owner, sb->key, &reg->settings->limits,
 			      reg->settings->limits_best_effort, &sb->box, e) < 0)
 		return -1;
-	return launch(sb, lower_fd, e);
+	return launch(sb, e);
 }
 
 static void begin(struct sandbox *sb)

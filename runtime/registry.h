@@ -47,6 +47,7 @@ struct sandbox {
 	char key[KEY_MAX];
 	enum sandbox_state state;
 	struct store_label label;
+	int image_fd; /* its lock keeps the image from being removed while the sandbox stands on it */
 	struct cgroup_box box;
 	struct launch launch;
 	struct loop_source status; /* creation; fd -1 when not watched */

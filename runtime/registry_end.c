@@ -140,6 +140,7 @@ static void release(struct sandbox *sb)
 		sb->ops = op->next;
 		run_key_op(reg, &sb->label, op);
 	}
+	close_fd(&sb->image_fd);
 	store_label_done(&sb->label);
 	reg->stopping--;
 	sandbox_free(sb);
