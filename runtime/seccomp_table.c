@@ -36,38 +36,37 @@ const struct seccomp_row seccomp_rows[] = {
 	  "epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 poll ppoll",
 	  "waiting for descriptors" },
 	{ VERDICT_ALLOW, INSIDE | ROLE_FRONT,
-	  "timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4 eventfd eventfd2",
+	  "timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4",
 	  "timers and signals as descriptors" },
-	{ VERDICT_ALLOW, INSIDE | OURS, "sendmsg sendto", "the keeper's socket; a helper hands a file back" },
-	{ VERDICT_ALLOW, INSIDE | ROLE_FRONT, "recvmsg recvfrom shutdown",
-	  "the keeper's socket, with the files it passes" },
+	{ VERDICT_ALLOW, ALL, "sendmsg", "to the keeper; a helper hands a file back" },
+	{ VERDICT_ALLOW, INSIDE | ROLE_FRONT, "recvmsg", "from the keeper, with the files it passes" },
 
 	/* Tree workers: everything is named below a descriptor, nothing is executed or connected. */
-	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER,
-	  "openat openat2 getdents64 newfstatat statx readlinkat faccessat2 fstatfs",
+	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER, "openat openat2 getdents64 newfstatat statx fstatfs",
 	  "walking and looking; openat2 refuses links and escapes" },
-	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER,
-	  "unlinkat renameat2 renameat mkdirat fchmod fchmodat fchown fchownat linkat symlinkat mknodat",
-	  "removing, moving and copying below the descriptor" },
-	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER,
-	  "ftruncate fallocate fsync fdatasync utimensat copy_file_range sendfile",
-	  "copying file contents" },
-	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER, "fgetxattr fsetxattr flistxattr fremovexattr",
-	  "attributes of descriptors held" },
+	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER, "unlinkat renameat renameat2 fchmod fchmodat",
+	  "removing, and making removable" },
+	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER, "sendfile fsync", "handing a copy out" },
 
 	/* Inside: files. */
+	{ VERDICT_ALLOW, INSIDE,
+	  "linkat symlinkat mkdirat mknodat fchown fchownat readlinkat faccessat2 utimensat ftruncate "
+	  "fallocate fdatasync copy_file_range",
+	  "files below a descriptor" },
 	{ VERDICT_ALLOW, INSIDE, "open creat stat lstat access faccessat readlink getdents",
 	  "files by path, the older forms" },
 	{ VERDICT_ALLOW, INSIDE,
 	  "rename mkdir rmdir link unlink symlink chmod chown lchown mknod utime utimes futimesat",
 	  "changing files; a device node needs a capability nobody has inside" },
 	{ VERDICT_ALLOW, INSIDE,
-	  "getxattr lgetxattr setxattr lsetxattr listxattr llistxattr removexattr lremovexattr",
+	  "getxattr lgetxattr fgetxattr setxattr lsetxattr fsetxattr listxattr llistxattr flistxattr "
+	  "removexattr lremovexattr fremovexattr",
 	  "extended attributes: tar, cp -a, file capabilities of packages" },
 	{ VERDICT_ALLOW, INSIDE, "truncate statfs umask getcwd chdir fchdir flock", "files, continued" },
 	{ VERDICT_ALLOW, INSIDE,
 	  "dup dup2 dup3 pipe pipe2 close_range select pselect6 preadv pwritev preadv2 pwritev2",
 	  "descriptors" },
+	{ VERDICT_ALLOW, INSIDE, "eventfd eventfd2", "waking an event loop" },
 	{ VERDICT_ALLOW, INSIDE, "readahead fadvise64 sync sync_file_range syncfs splice tee vmsplice",
 	  "moving data and writing it out" },
 	{ VERDICT_ALLOW, INSIDE, "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch",
@@ -127,8 +126,8 @@ const struct seccomp_row seccomp_rows[] = {
 	/* Inside: network. */
 	{ VERDICT_ALLOW, INSIDE, "socket socketpair", "families and protocols see the checks" },
 	{ VERDICT_ALLOW, INSIDE,
-	  "connect bind listen accept accept4 getsockname getpeername getsockopt setsockopt sendmmsg "
-	  "recvmmsg",
+	  "connect bind listen accept accept4 shutdown getsockname getpeername getsockopt setsockopt "
+	  "sendto recvfrom sendmmsg recvmmsg",
 	  "sockets, in the sandbox's own network namespace; never refused for lack of network, or local "
 	  "sockets break" },
 

@@ -16,7 +16,7 @@
 #include "tests/sys/cell.h"
 #include "tests/unit/tap.h"
 
-enum { COMMANDS = 150, STUCK_MS = 150, KEEPER_BOUND_MS = 500, NAIVE_PAUSE_US = 30000 };
+enum { COMMANDS = 150, STUCK_MS = 150, PATIENCE_MS = 10000, KEEPER_BOUND_MS = 500, NAIVE_PAUSE_US = 30000 };
 
 /* At the same address in the joiner and in nobody else that knows this value. */
 static char canary[64];
@@ -178,7 +178,7 @@ struct tally {
 };
 
 /* One /bin/true under attack; at the deadline its leaf is killed, and then all must be known. */
-static void one_command(struct cell *cell, struct cell_run *run, struct tally *t)
+static void one_command(struct cell *cell, struct cell_run *run, struct tally *t, int patience_ms)
 {
 	char *argv[] = { cell_text("/bin/true"), NULL };
 	struct enter_command cmd = cell_command(cell, argv);
@@ -189,7 +189,7 @@ static void one_command(struct cell *cell, struct cell_run *run, struct tally *t
 		tap_bail("start a command");
 	if (run->return_us > t->slowest_us)
 		t->slowest_us = run->return_us;
-	cell_status(run, s.status_fd, STUCK_MS);
+	cell_status(run, s.status_fd, patience_ms);
 	if (!run->status_eof) {
 		t->stuck++;
 		cell_kill_leaf(cell, "exec-0");
@@ -235,7 +235,7 @@ static void test_stop(struct cell *cell)
 
 	tap_ok(attacker > 0, "stop everything: the attacker runs");
 	for (int i = 0; run && i < COMMANDS / 3; i++)
-		one_command(cell, run, &t);
+		one_command(cell, run, &t, STUCK_MS);
 	end_attacker(cell, attacker);
 	report(&t, "stop everything");
 	tap_ok(t.stuck > 0, "stop everything: commands were stopped before their exec");
@@ -252,7 +252,7 @@ static void test_kill(struct cell *cell)
 
 	tap_ok(attacker > 0, "kill everything: the attacker runs");
 	for (int i = 0; run && i < COMMANDS; i++)
-		one_command(cell, run, &t);
+		one_command(cell, run, &t, PATIENCE_MS);
 	end_attacker(cell, attacker);
 	report(&t, "kill everything");
 	tap_int(t.stuck, 0, "kill everything: every start ended by itself");
@@ -358,7 +358,7 @@ static void spy_on_commands(struct cell *cell, const char *name)
 			(void)cell_cgroup_write(cell, "exec-0/cgroup.freeze", "0");
 			cell_finish(run, &s);
 		} else {
-			one_command(cell, run, &t);
+			one_command(cell, run, &t, PATIENCE_MS);
 		}
 	}
 	tap_int(drain(out[0], name), 0, "%s: memory, program, environment, descriptors are safe", name);
