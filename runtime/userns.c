@@ -33,8 +33,7 @@
 #include "runtime/base/str.h"
 #include "runtime/base/sys.h"
 
-#define STORAGE_MARKER "_MCP_SANDBOX_STORAGE"
-#define SERVICE_USER   "mcp-sandbox"
+#define SERVICE_USER "mcp-sandbox"
 
 enum {
 	DEFAULT_BLOCK_BASE = 0x60000000, /* inside 524288..1879048191, systemd's for containers */
@@ -334,7 +333,7 @@ static int become_storage_root(struct err *e)
 
 static int execute_again(char **argv, struct err *e)
 {
-	if (setenv(STORAGE_MARKER, "1", 1) < 0)
+	if (setenv(USERNS_STORAGE_MARKER, "1", 1) < 0)
 		return err_sys(e, "set the environment");
 	(void)execv("/proc/self/exe", argv);
 	return err_sys(e, "execute this program again in the storage namespace");
@@ -342,10 +341,10 @@ static int execute_again(char **argv, struct err *e)
 
 int userns_enter_storage(int cgroup_root_fd, const char *subid_setting, char **argv, struct err *e)
 {
-	bool marked = getenv(STORAGE_MARKER) != NULL;
+	bool marked = getenv(USERNS_STORAGE_MARKER) != NULL;
 	uid_t user;
 
-	(void)unsetenv(STORAGE_MARKER);
+	(void)unsetenv(USERNS_STORAGE_MARKER);
 	if (geteuid() == 0) {
 		in_storage = marked && has_storage_map(&user);
 		return 0;

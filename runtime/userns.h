@@ -28,6 +28,9 @@ enum {
 	ID_BLOCK = 65536,
 };
 
+/* In the environment between the two executions; no setting, so not named like one. */
+#define USERNS_STORAGE_MARKER "_MCP_SANDBOX_STORAGE"
+
 struct idrange {
 	uint32_t base;      /* as seen by this process */
 	bool in_storage;    /* this process is root of S (ordinary user) */
