@@ -9,12 +9,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/cleanup.h"
@@ -253,6 +255,16 @@ static int prepare(struct keeper *k, struct err *e)
 	return 0;
 }
 
+/* The keys of the session that started us stay behind: a command whose own keyring would exceed the
+ * sandbox id's quota keeps this one (enter.c). */
+static int leave_keyring(struct err *e)
+{
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0 || errno == ENOSYS)
+		return 0;
+	(void)err_sys(e, "make a session keyring");
+	return err_remedy(e, "free some of this user's keys: keyctl show, and /proc/key-users for the quota");
+}
+
 static int start(struct keeper *k, struct err *e)
 {
 	enum peer_kind kind = k->start->kind == KEEPER_STDIO ? PEER_FRONT : PEER_CONTROL;
@@ -260,6 +272,8 @@ static int start(struct keeper *k, struct err *e)
 	/* Inside, a copy of us joins the sandbox: nothing there may look into it. */
 	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
 		return err_sys(e, "become non-dumpable");
+	if (leave_keyring(e) < 0)
+		return -1;
 	raise_descriptor_limit();
 	k->loop = loop_new(e);
 	if (!k->loop || reap_start(&k->reaper, k->loop, e) < 0 || watch_signals(k, e) < 0)
