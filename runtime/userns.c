@@ -322,8 +322,11 @@ static int join_storage_of_owner(int root_fd, const char *owner)
 
 static int become_storage_root(struct err *e)
 {
-	if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
-		return err_sys(e, "become root of the storage namespace");
+	if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0) {
+		/* Where AppArmor restricts user namespaces they can be made, but give no capability. */
+		err_sys(e, "become root of the storage namespace");
+		return userns_explain_refusal(errno, e);
+	}
 	if (unshare(CLONE_NEWNS) < 0) {
 		err_sys(e, "make a mount namespace in the storage namespace");
 		return userns_explain_refusal(errno, e);

@@ -168,6 +168,21 @@ static void test_killed_while_creating(struct box *b)
 	tap_ok(!has_child(), "and nothing of it is left");
 }
 
+/* Something else in the place of /proc: maps written through it could land anywhere. */
+static void test_false_proc(struct box *b)
+{
+	if (mount("tmpfs", "/proc", "tmpfs", 0, NULL) < 0)
+		tap_bail("mount over /proc");
+	if (mkdir("/proc/4242", 0755) < 0)
+		tap_bail("make a false process");
+	tap_int(userns_write_maps(&b->ids, 4242, &b->e), -1, "no map is written through a false /proc");
+	tap_int(b->e.code, ERR_DENIED, "because of what it is: %s", b->e.message);
+	tap_ok(access("/proc/4242/uid_map", F_OK) < 0, "nothing was written");
+	tap_int(box_start(b), -1, "and no sandbox starts");
+	(void)umount2("/proc", MNT_DETACH);
+	tap_ok(!has_child(), "no process is left");
+}
+
 int main(int argc, char **argv)
 {
 	static struct box b;
@@ -182,6 +197,7 @@ int main(int argc, char **argv)
 	test_host_mount_stays_outside(&b);
 	test_tether(&b);
 	test_killed_while_creating(&b);
+	test_false_proc(&b);
 	box_close(&b);
 	return tap_done();
 }
