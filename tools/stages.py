@@ -22,8 +22,13 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(TOP, "build-test")
 LOGS = os.path.join(BUILD, "logs")
 
-Stage = collections.namedtuple("Stage", "name lane budget limit run")
+# needs: stages that must have ended well before this one starts, in whichever lane they are.
+Stage = collections.namedtuple("Stage", "name lane budget limit run needs", defaults=((),))
 Result = collections.namedtuple("Result", "passed failed skipped")
+
+
+TOTAL_LIMIT = 85 * 60
+BEGAN = time.monotonic()
 
 
 class Failed(Exception):
@@ -36,24 +41,30 @@ class Context:
     def __init__(self, stage, cores):
         self.stage = stage
         self.cores = cores
-        self.deadline = time.monotonic() + stage.limit
+        self.start()
         self.log_path = os.path.join(LOGS, stage.name + ".log")
         self.log = open(self.log_path, "wb")
 
-    def call(self, *argv, env=None, cwd=TOP):
+    def start(self):
+        """The clock runs from here: waiting for another lane is not the stage's own time."""
+        self.started = time.monotonic()
+        self.deadline = min(self.started + self.stage.limit, BEGAN + TOTAL_LIMIT)
+
+    def call(self, *argv, env=None, clear=False, cwd=TOP):
         """Run a command in its own session; at the deadline the session is killed. Its exit status."""
         self.log.write(("+ " + " ".join(argv) + "\n").encode())
         self.log.flush()
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT, cwd=cwd,
-            env={**os.environ, **(env or {})}, start_new_session=True,
+            env={**({} if clear else os.environ), **(env or {})}, start_new_session=True,
             preexec_fn=lambda: os.sched_setaffinity(0, self.cores))
         try:
             return process.wait(max(1, self.deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            raise Failed("killed at its limit of %d s" % self.stage.limit) from None
+            raise Failed("killed at its limit (%d s, or %d s for all stages)" % (
+                self.stage.limit, TOTAL_LIMIT)) from None
 
     def must(self, *argv, **kwargs):
         status = self.call(*argv, **kwargs)
@@ -132,55 +143,148 @@ def cross_build(ctx):
     return Result(1, 0, 0)
 
 
-def suite_stage(name, suite, budget, limit):
-    return Stage(name, "native", budget, limit, lambda ctx: meson_test(ctx, BUILD, suite))
+HOME = os.path.join(BUILD, "home")
+PROGRAM = os.path.join(BUILD, "mcp", "mcp-sandbox")
+GUESTS = os.path.join(BUILD, "guests")
+VM = os.path.join(TOP, "tests", "vm")
+
+
+def product_environment(**settings):
+    """Of a program run by hand: none of the tests' own variables, which look like settings."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("SANDBOX_", "MCP_"))}
+    return {**env, **settings}
+
+
+def image(ctx):
+    """The image that the README promises, built as the README says, with its own check of every command."""
+    env = product_environment(SANDBOX_HOME=HOME, SANDBOX_LIMITS="best-effort")
+    ctx.must(PROGRAM, "image", "build", "default", env=env, clear=True)
+    ctx.must(PROGRAM, "image", "list", "--json", env=env, clear=True)
+    return Result(1, 0, 0)
+
+
+def count_tap(path):
+    passed = failed = skipped = 0
+    with open(path, encoding="utf-8", errors="replace") as log:
+        for line in log:
+            if line.startswith("not ok "):
+                failed += 1
+            elif line.startswith("ok "):
+                skipped += "# SKIP" in line
+                passed += "# SKIP" not in line
+    return Result(passed, failed, skipped)
+
+
+def debian_suite():
+    with open("/etc/os-release", encoding="utf-8") as f:
+        for line in f:
+            if line.startswith("VERSION_CODENAME="):
+                return line.split("=")[1].strip().strip('"')
+    raise Failed("this is no Debian: /etc/os-release names no VERSION_CODENAME")
+
+
+def debian_arch():
+    return {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
+
+
+def guest_image(ctx):
+    ctx.must(os.path.join(VM, "build-image"), debian_arch(), debian_suite(), GUESTS)
+    return Result(1, 0, 0)
+
+
+def guest_suite(ctx):
+    status = ctx.call(os.path.join(VM, "run"), "suite", "--image",
+                      os.path.join(GUESTS, "%s-%s" % (debian_arch(), debian_suite())), "--home", HOME,
+                      "--program", PROGRAM)
+    ctx.log.flush()
+    result = count_tap(ctx.log_path)
+    if status not in (0, 1) or sum(result) == 0:
+        raise Failed("ended with status %d" % status)
+    return result
+
+
+def suite_stage(name, suite, budget, limit, *needs):
+    return Stage(name, "native", budget, limit, lambda ctx: meson_test(ctx, BUILD, suite), needs)
 
 
 STAGES = [
     Stage("build", "both", 60, 600, build_native),
     Stage("unit", "native", 60, 300, unit),
-    Stage("asan", "native", 180, 600, sanitizers),
 ]
+if os.path.exists(os.path.join(TOP, "mcp", "cli_image.c")):
+    STAGES.append(Stage("image", "native", 240, 900, image))
 if os.uname().machine == "x86_64":
     STAGES.append(Stage("arm64-build", "native", 60, 300, cross_build))
 STAGES += [
-    # Root and an ordinary user, by the tests' own wrapper (tests/sys/as-user).
+    # Root and an ordinary user each, by the tests themselves.
     suite_stage("sys", "sys", 300, 900),
-    suite_stage("fault", "fault", 120, 600),
     suite_stage("escape", "escape", 600, 1500),
     suite_stage("e2e", "e2e", 300, 1200),
+    suite_stage("image-verbs", "image", 200, 900),
+    suite_stage("fault", "fault", 120, 600),
+    Stage("asan", "native", 240, 900, sanitizers),
 ]
+if os.path.exists(os.path.join(VM, "run")):
+    STAGES += [
+        Stage("guest-image", "guest", 240, 900, guest_image),
+        Stage("guest", "guest", 1200, 3000, guest_suite, ("guest-image", "image")),
+    ]
 
 
-def run_stage(stage, cores, results, lock):
-    ctx = Context(stage, cores)
-    started = time.monotonic()
-    note = ""
-    try:
-        result = stage.run(ctx)
-        if result.failed:
-            note = "failed"
-    except (Failed, OSError, ValueError, subprocess.SubprocessError) as error:
-        note = str(error)
-        result = Result(0, 1, 0)
-    ctx.log.close()
-    took = time.monotonic() - started
-    with lock:
-        results[stage.name] = result
-        print("stage %s: %s, %.0f s (budget %d s): %d passed, %d failed, %d skipped" % (
-            stage.name, note or "ok", took, stage.budget, *result), flush=True)
-        if took > stage.budget:
-            print("stage %s: over its budget" % stage.name, flush=True)
-        if note:
-            with open(ctx.log_path, encoding="utf-8", errors="replace") as log:
-                sys.stdout.write("".join(collections.deque(log, 200)))
-            sys.stdout.flush()
+class Run:
+    """The stages of one run and what has become of them."""
 
+    def __init__(self, stages):
+        self.stages = stages
+        self.results = {}
+        self.lock = threading.Lock()
+        self.ended = {stage.name: threading.Event() for stage in stages}
 
-def run_lane(lane, cores, stages, results, lock):
-    for stage in stages:
-        if stage.lane == lane:
-            run_stage(stage, cores, results, lock)
+    def wait_for(self, stage):
+        """Names of what this stage needs and did not get."""
+        lacking = []
+        for name in stage.needs:
+            if name in self.ended:
+                self.ended[name].wait()
+                if self.results[name].failed:
+                    lacking.append(name)
+        return lacking
+
+    def attempt(self, ctx):
+        """The stage's result and, where it failed, a sentence."""
+        lacking = self.wait_for(ctx.stage)
+        if lacking:
+            return Result(0, 1, 0), "not run, because of " + ", ".join(lacking)
+        ctx.start()
+        try:
+            result = ctx.stage.run(ctx)
+            return result, "failed" if result.failed else ""
+        except Failed as error:
+            return Result(0, 1, 0), str(error)
+        except Exception as error:  # a stage that breaks must not keep others waiting for ever
+            return Result(0, 1, 0), repr(error)
+
+    def stage(self, stage, cores):
+        ctx = Context(stage, cores)
+        result, note = self.attempt(ctx)
+        ctx.log.close()
+        took = time.monotonic() - ctx.started
+        with self.lock:
+            self.results[stage.name] = result
+            print("stage %s: %s, %.0f s (budget %d s): %d passed, %d failed, %d skipped" % (
+                stage.name, note or "ok", took, stage.budget, *result), flush=True)
+            if took > stage.budget:
+                print("stage %s: over its budget" % stage.name, flush=True)
+            if note:
+                with open(ctx.log_path, encoding="utf-8", errors="replace") as log:
+                    sys.stdout.write("".join(collections.deque(log, 200)))
+                sys.stdout.flush()
+        self.ended[stage.name].set()
+
+    def lane(self, lane, cores):
+        for stage in self.stages:
+            if stage.lane == lane:
+                self.stage(stage, cores)
 
 
 def lane_cores():
@@ -202,17 +306,17 @@ def main():
         parser.error("no such stage: " + ", ".join(sorted(unknown)))
     stages = [s for s in STAGES if not args.stage or s.name in args.stage or s.name == "build"]
     os.makedirs(LOGS, exist_ok=True)
-    results, lock, started = {}, threading.Lock(), time.monotonic()
-    run_lane("both", os.sched_getaffinity(0), stages, results, lock)
-    if results["build"].failed == 0:
+    run, started = Run(stages), time.monotonic()
+    run.lane("both", os.sched_getaffinity(0))
+    if run.results["build"].failed == 0:
         native, guest = lane_cores()
-        lanes = [threading.Thread(target=run_lane, args=(lane, cores, stages, results, lock))
-                 for lane, cores in (("native", native), ("guest", guest))]
+        lanes = [threading.Thread(target=run.lane, args=lane)
+                 for lane in (("native", native), ("guest", guest))]
         for thread in lanes:
             thread.start()
         for thread in lanes:
             thread.join()
-    passed, failed, skipped = (sum(column) for column in zip(*results.values()))
+    passed, failed, skipped = (sum(column) for column in zip(*run.results.values()))
     print("all stages: %.0f s" % (time.monotonic() - started))
     print("%d passed, %d failed, %d skipped" % (passed, failed, skipped), flush=True)
     return 1 if failed or not passed else 0

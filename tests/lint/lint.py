@@ -190,6 +190,15 @@ def check_readme(top, program):
         yield "README.md: its settings table is not what the program says: run tools/gen-settings"
 
 
+def check_docs(top):
+    """Files that the documents name exist."""
+    for name in tracked(top, ".md"):
+        for number, line in enumerate(read(top, name).split("\n"), 1):
+            for path in re.findall(r"`((?:runtime|mcp|tests|tools|rootfs)/[\w./-]*)`", line):
+                if not os.path.exists(os.path.join(top, path)):
+                    yield "%s:%d: there is no %s" % (name, number, path)
+
+
 def check_cppcheck(top):
     if not shutil.which("cppcheck"):
         print("cppcheck is not installed")
@@ -224,6 +233,7 @@ BROKEN = {
     check_pages: {"runtime/net.c": "p = mmap(0, 4096, 0);\n", "runtime/caps.c": "int x = PAGE_SIZE;\n",
                   "runtime/userns.c": "x = y & ~4095;\n"},
     check_heads: {"runtime/net.c": "/* no licence */\n", "tools/run": "#!/bin/sh\n"},
+    check_docs: {"README.md": "see `runtime/nothing.c`\n"},
     check_sizes: {"runtime/net.c": "\n" * 700, "runtime/caps.c": "int f(void)\n{\n" + ";\n" * 70 + "}\n"},
 }
 
