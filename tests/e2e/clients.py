@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The MCP inspector and the official TypeScript SDK, old and new, against the program.
+
+Their packages are SANDBOX_TEST_NODE (a directory with node_modules), or installed once into the cache when
+npm can reach its registry. Without them nothing here can run, and the reason is printed.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from lib import escape, host, image, tap
+
+PACKAGES = ("node-linux-%s@22" % {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine, "x64"),
+            "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/sdk@1.32.2",
+            "@modelcontextprotocol/client@2.4.0")
+
+
+def install(directory):
+    if not shutil.which("npm"):
+        raise host.Missing("npm is not installed and SANDBOX_TEST_NODE names no packages")
+    os.makedirs(directory, exist_ok=True)
+    try:
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", directory,
+                        *PACKAGES], check=True, timeout=400, capture_output=True, stdin=subprocess.DEVNULL)
+    except (subprocess.SubprocessError, OSError) as e:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise host.Missing("npm cannot install the clients: %s" % e) from None
+
+
+def packages():
+    given = os.environ.get("SANDBOX_TEST_NODE")
+    if given:
+        return given
+    directory = os.path.join(image.CACHE, "node")
+    if not os.path.isdir(directory + "/node_modules/@modelcontextprotocol/client"):
+        install(directory)
+    return directory
+
+
+class Node:
+    def __init__(self, directory, world):
+        self.directory, self.world = directory, world
+        modules = directory + "/node_modules/"
+        self.node = next(modules + name + "/bin/node" for name in os.listdir(modules) if name.startswith("node-linux"))
+        # The clients start the server themselves; it must find its settings and its cgroup.
+        self.server = os.path.join(world.dir, "server")
+        with open(self.server, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\n" + "".join("export %s='%s'\n" % x for x in world.environment().items())
+                    + "exec %s stdio \"$@\"\n" % world.program)
+        os.chmod(self.server, 0o755)
+
+    def run(self, script, *args, timeout=120):
+        return subprocess.run([self.node, script, *args], capture_output=True, timeout=timeout, cwd=self.world.dir,
+                              env=self.world.environment(), stdin=subprocess.DEVNULL, preexec_fn=self.world.cgroup.enter, check=False)
+
+    def inspect(self, era, *args):
+        script = self.directory + "/node_modules/.bin/mcp-inspector"
+        return self.run(os.path.realpath(script), "--cli", self.server, "--protocol-era", era, *args)
+
+
+def inspector(t, node):
+    for era in ("legacy", "auto", "modern"):
+        done = node.inspect(era, "--method", "tools/list", "--strict")
+        t.ok(done.returncode == 0 and b"run_command" in done.stdout, "inspector, %s: tools/list, strict" % era,
+             done.stdout[-1000:] + done.stderr[-1000:])
+        done = node.inspect(era, "--method", "tools/call", "--tool-name", "run_command", "--tool-args-json",
+                            '{"command":"echo from the inspector","sandbox":"inspector"}', "--format", "json")
+        t.ok(done.returncode == 0 and b"from the inspector\\n" in done.stdout, "inspector, %s: tools/call" % era,
+             done.stdout[-1000:] + done.stderr[-1000:])
+    done = node.inspect("auto", "--method", "tools/call", "--tool-name", "run_command", "--tool-args-json", "{}")
+    t.same(done.returncode, 5, "inspector: a refusal is a tool error")
+
+
+def sdk(t, node):
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sdk_client.mjs")
+    for era in ("v1", "legacy", "auto", "modern"):
+        done = node.run(script, node.directory, era, node.server)
+        t.same(done.returncode, 0, "SDK, %s: runs" % era)
+        if done.returncode:
+            t.diag((done.stdout + done.stderr).decode()[-1500:])
+            continue
+        seen = json.loads(done.stdout)
+        t.ok("label" in (seen["instructions"] or "").lower(), "SDK, %s: instructions" % era, seen)
+        t.same(seen["tools"], ["run_command", "present_file", "sandbox_info"], "SDK, %s: tools" % era)
+        t.ok(" [exit 3]" in seen["first"] and seen["first"].endswith("\nhello\n"), "SDK, %s: a command" % era, seen["first"])
+        t.same([x[-2:] for x in seen["parallel"]], ["1\n", "2\n", "3\n"], "SDK, %s: three at once" % era)
+        t.ok(seen["aborted"] != "answered", "SDK, %s: an aborted call" % era, seen["aborted"])
+        t.ok(seen["progress"] and seen["progress"][0].startswith("running 5 s"), "SDK, %s: progress" % era, seen["progress"])
+        t.same((seen["refused"], seen["unknown"]), (True, -32602), "SDK, %s: errors" % era)
+
+
+def run(t, world):
+    node = Node(directory, world)
+    escape.guarded(t, inspector, node)
+    escape.guarded(t, sdk, node)
+
+
+def control(t):
+    t.ok(os.path.isdir(directory + "/node_modules"), "the clients were there")
+
+
+try:
+    directory = packages()
+except host.Missing as missing:
+    print("1..0 # SKIP " + tap.printable(str(missing)))
+    sys.exit(0)
+escape.main(run, control, modes=("root",))

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The official TypeScript SDK against a server: node sdk_client.mjs PACKAGES v1|legacy|auto|modern COMMAND...
+// Prints one JSON object with what it saw.
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+const [packages, era, command, ...args] = process.argv.slice(2);
+const require = createRequire(pathToFileURL(packages + "/x.js"));
+const load = async (name) => import(pathToFileURL(require.resolve(name)));
+
+async function makeClient() {
+	const info = { name: "mcp-sandbox-tests", version: "1" };
+	const server = { command, args, env: process.env, stderr: "inherit" };
+	if (era === "v1") {
+		const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
+		const { StdioClientTransport } = await load("@modelcontextprotocol/sdk/client/stdio.js");
+		return [new Client(info), new StdioClientTransport(server)];
+	}
+	const { Client } = await load("@modelcontextprotocol/client");
+	const { StdioClientTransport } = await load("@modelcontextprotocol/client/stdio");
+	const mode = era === "modern" ? { pin: "2026-07-28" } : era;
+	return [new Client(info, { versionNegotiation: { mode } }), new StdioClientTransport(server)];
+}
+
+const [client, transport] = await makeClient();
+await client.connect(transport);
+const run = (text, options) => {
+	const params = { name: "run_command", arguments: { sandbox: "sdk " + era, command: text } };
+	return era === "v1" ? client.callTool(params, undefined, options) : client.callTool(params, options);
+};
+const seen = { instructions: client.getInstructions() };
+seen.tools = (await client.listTools()).tools.map((t) => t.name);
+seen.first = (await run("echo hello; exit 3")).content[0].text;
+seen.parallel = (await Promise.all([1, 2, 3].map((n) => run(`sleep 0.3; echo ${n}`)))).map((r) => r.content[0].text);
+const abort = new AbortController();
+setTimeout(() => abort.abort(), 500);
+seen.aborted = await run("sleep 7801", { signal: abort.signal }).then(() => "answered", (e) => String(e.name));
+seen.progress = [];
+await run("sleep 6", { onprogress: (p) => seen.progress.push(p.message) });
+seen.refused = await client.callTool({ name: "run_command", arguments: {} }).then((r) => r.isError, (e) => String(e));
+seen.unknown = await client.callTool({ name: "nope", arguments: {} }).then(() => "answered", (e) => e.code);
+await client.close();
+console.log(JSON.stringify(seen));
+process.exit(0);
