@@ -105,6 +105,7 @@ void command_abort(struct command *cmd, const struct err *error)
 	/* Without a cgroup nothing else finds what the joiner may have made. */
 	if (sb->box.dir_fd < 0)
 		registry_stop(sb, error);
+	sandbox_pump(sb);
 }
 
 /* Opening comes with it: a leaf that was killed is made anew, which fails while it is still dying. */

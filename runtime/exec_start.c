@@ -231,19 +231,18 @@ static int watch_joiner(struct command *cmd, struct joiner_watch *w, pid_t pid, 
 void command_give_up(struct command *cmd, bool kill_it)
 {
 	struct joiner_watch *w = cmd->joiner;
-	struct sandbox *sb = cmd->sandbox;
 
-	if (w) {
+	if (kill_it && w)
+		(void)kill(w->child.pid, SIGKILL);
+	if (kill_it && cmd->leaf >= 0)
+		(void)cgroup_leaf_kill(&cmd->sandbox->box, (unsigned int)cmd->leaf);
+	if (w) { /* it may still be about to clone: its leaf is not free before it has gone */
 		w->command = NULL;
 		w->leaf = cmd->leaf;
 		w->kill = kill_it;
 		cmd->joiner = NULL;
 		cmd->leaf = -1;
-		if (kill_it)
-			(void)kill(w->child.pid, SIGKILL);
 	}
-	if (kill_it && w && w->leaf >= 0)
-		(void)cgroup_leaf_kill(&sb->box, (unsigned int)w->leaf);
 	close_status(cmd);
 	close_pipes(cmd);
 }
@@ -395,6 +394,7 @@ static void explain(struct command *cmd, uint32_t stage, int error, struct err *
 
 static void on_failed(struct command *cmd, uint32_t stage, int error)
 {
+	struct sandbox *sb = cmd->sandbox;
 	struct err e = { 0 };
 
 	if (stage == ENTER_CLONE && error == EAGAIN && cmd->leaf >= 0 &&
@@ -406,11 +406,13 @@ static void on_failed(struct command *cmd, uint32_t stage, int error)
 	}
 	explain(cmd, stage, error, &e);
 	command_refuse(cmd, &e); /* it ends by itself; what shares its leaf lives on */
+	sandbox_pump(sb);
 }
 
 /* Return: 1 go on reading, 0 nothing more for now, -1 the command is no longer starting. */
 static int read_status(struct command *cmd)
 {
+	struct sandbox *sb = cmd->sandbox;
 	struct enter_status st;
 	ssize_t n = read(cmd->status.fd, &st, sizeof(st));
 	struct err e = { 0 };
@@ -438,6 +440,7 @@ static int read_status(struct command *cmd)
 	}
 	(void)err_set(&e, ERR_GONE, "the command was killed before it could start");
 	command_refuse(cmd, &e);
+	sandbox_pump(sb);
 	return -1;
 }
 

@@ -142,7 +142,8 @@ static void release(struct sandbox *sb)
 	}
 	close_fd(&sb->image_fd);
 	store_label_done(&sb->label);
-	reg->stopping--;
+	if (!sb->overdue)
+		reg->stopping--;
 	sandbox_free(sb);
 	reg->hooks.released(reg, waiting);
 	registry_start_queued(reg);
@@ -155,6 +156,7 @@ static void say_overdue(struct sandbox *sb)
 	struct err e = { 0 };
 
 	sb->overdue = true;
+	sb->reg->stopping--; /* others shall not wait for its place */
 	log_error("%s: still not stopped after %d s", sb->key, STOP_DEADLINE_MS / 1000);
 	sandbox_does_not_stop(sb, &e);
 	sb->why = e;
@@ -166,6 +168,7 @@ static void say_overdue(struct sandbox *sb)
 		request_fail(&op->req, &e);
 		free(op);
 	}
+	registry_start_queued(sb->reg);
 }
 
 void registry_step(struct sandbox *sb)
