@@ -168,6 +168,25 @@ static void test_parallel(void)
 	tap_ok(kt_now_ms() - begin < 5000, "side by side (%" PRIu64 " ms)", kt_now_ms() - begin);
 }
 
+/* More than there are leaves, every other one fails before it has executed. */
+static void test_failing_starts(void)
+{
+	enum { COUNT = 60 };
+	unsigned int failed = 0, done = 0;
+
+	for (int i = 0; i < COUNT; i++)
+		kt_exec_send(k.sock, 4000 + (uint64_t)i, KEY, "sleep 0.1", 9,
+			     (struct exec_options){ .cwd = i % 2 ? "/nowhere" : "" });
+	for (int i = 0; i < COUNT; i++) {
+		kt_expect(k.sock, &r);
+		failed += r.h.op == API_FAILED;
+		done += r.h.op == API_EXEC_DONE;
+		reply_close(&r);
+	}
+	tap_int(failed, COUNT / 2, "failed starts are answered");
+	tap_int(done, COUNT / 2, "and hold nobody up");
+}
+
 static void test_timeout(bool limited)
 {
 	static const char tree[] =
@@ -305,6 +324,7 @@ int main(int argc, char **argv)
 	test_long(API_ARG_INLINE_MAX + 1, "one byte longer");
 	test_long(API_COMMAND_MAX, "a command of 1 MiB");
 	test_parallel();
+	test_failing_starts();
 	test_timeout(t.limited);
 	test_background(t.limited);
 	test_cancel();

@@ -239,27 +239,41 @@ static void test_fuzz(struct kt *t)
 	store_done(&store);
 }
 
+static bool holds_file(pid_t pid, const char *name)
+{
+	char path[64], link[PATH_MAX];
+	bool found = false;
+
+	for (int fd = 0; fd < 256 && !found; fd++) {
+		ssize_t len;
+
+		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+		len = readlink(path, link, sizeof(link) - 1);
+		link[len > 0 ? len : 0] = '\0';
+		found = strstr(link, name) != NULL;
+	}
+	return found;
+}
+
 /* Descriptors a peer sends are dropped by the kernel; one that does not read is dropped by us. */
 static void test_rude(struct kt *t)
 {
 	struct keeper_proc k;
-	unsigned int before;
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int smuggled;
 
 	keeper_start_proc(t, &t->settings, KEEPER_ONCE, &k);
+	smuggled = memfd_create("mcpt-smuggled", MFD_CLOEXEC);
 	kt_exec(k.sock, CALM, "true", plain, &r);
-	kt_sleep_ms(50);
-	before = kt_count_fds(k.pid);
+	tap_ok(holds_file(getpid(), "mcpt-smuggled"), "(a descriptor can be seen)");
 	for (int i = 0; i < 50; i++) {
 		fill_exec();
 		msg.h.id = 100 + (uint64_t)i;
-		(void)fd_send_msg(k.sock, &msg, msg.h.size, &null, 1);
+		(void)fd_send_msg(k.sock, &msg, msg.h.size, &smuggled, 1);
 		kt_expect(k.sock, &r);
 		reply_close(&r);
 	}
-	kt_sleep_ms(50);
-	tap_int(kt_count_fds(k.pid), before, "no descriptor of a peer arrives");
-	close_fd(&null);
+	tap_ok(!holds_file(k.pid, "mcpt-smuggled"), "no descriptor of a peer arrives");
+	close_fd(&smuggled);
 	for (uint64_t i = 1; kt_send(k.sock, &msg.h, API_INFO, sizeof(msg.key), i) == 0 && i < 100000; i++) {
 		memset(&msg.key, 0, sizeof(msg.key));
 		memcpy(msg.key.owner, OWNER_DEFAULT, sizeof(OWNER_DEFAULT));
@@ -345,6 +359,38 @@ static void test_attacks(struct kt *t)
 	tap_int(keeper_end_proc(&k, NULL), 0, "the keeper ends");
 }
 
+/* A command cloned into a frozen cgroup never executes (M 2); neither does the one who waits for it. */
+static void test_frozen(struct kt *t)
+{
+	struct keeper_proc k;
+	char path[128];
+	uint64_t begin;
+
+	if (!t->limited) {
+		tap_skip("a frozen sandbox", "no cgroup");
+		return;
+	}
+	keeper_start_proc(t, &t->settings, KEEPER_ONCE, &k);
+	kt_exec(k.sock, EVIL, "true", plain, &r);
+	(void)snprintf(path, sizeof(path), "%s/%s/cgroup.freeze", OWNER_DEFAULT, EVIL);
+	if (fd_write_file_at(t->tree.root_fd, path, "1") < 0)
+		tap_bail("freeze");
+	begin = kt_now_ms();
+	kt_exec_send(k.sock, 1, EVIL, "echo never", 10, plain);
+	tap_ok(worst_calm_ms(k.sock, 5) < 1000, "a frozen sandbox: another one answers");
+	expect_id(k.sock, 1);
+	tap_int(r.h.op, API_FAILED, "its command is given up");
+	tap_str(r.failed.error.message, "the command could not be started within 10 s", "in these words");
+	tap_ok(kt_now_ms() - begin >= 9900 && kt_now_ms() - begin < 14000, "after the deadline");
+	(void)fd_write_file_at(t->tree.root_fd, path, "0");
+	kt_exec(k.sock, EVIL, "echo thawed", plain, &r);
+	tap_str(r.text, "thawed\n", "and when it is thawed it can be used again");
+	reply_close(&r);
+	tap_int(fd_write_file_at(t->tree.root_fd, path, "1"), 0, "frozen once more");
+	tap_int(keeper_end_proc(&k, &begin), 0, "the end does not need it thawed");
+	tap_ok(begin < 2000, "nor much time (%" PRIu64 " ms)", begin);
+}
+
 /* ---- what is left ---- */
 
 static unsigned int count_mounts(void)
@@ -407,6 +453,9 @@ static void test_leaks(struct kt *t)
 	tap_int(count_mounts(), mounts, "mounts");
 	tap_int(count_cgroups(t), cgroups, "cgroups");
 	tap_int(kt_count_processes("sleep 100 "), 0, "processes");
+#ifdef __SANITIZE_ADDRESS__
+	anon = UINT64_MAX - 64; /* freed memory is kept apart */
+#endif
 	tap_ok(kt_status_kib(k.pid, "RssAnon:") <= anon + 64, "memory (%" PRIu64 " KiB, then %" PRIu64 ")",
 	       anon, kt_status_kib(k.pid, "RssAnon:"));
 	tap_diag("keeper: VmRSS %" PRIu64 " KiB, RssAnon %" PRIu64 " KiB", kt_status_kib(k.pid, "VmRSS:"),
@@ -426,6 +475,7 @@ int main(int argc, char **argv)
 	test_fuzz(&t);
 	test_rude(&t);
 	test_attacks(&t);
+	test_frozen(&t);
 	test_leaks(&t);
 	kt_close(&t);
 	return tap_done();
