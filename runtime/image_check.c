@@ -327,7 +327,7 @@ static int read_facts(const struct check *c, struct image_facts *ret, struct err
 				(void)buf_printf(&packages, "%.*s\n", (int)len, text);
 		}
 	}
-	ret->packages = packages.data ? packages.data : strdup("");
+	ret->packages = packages.len > 0 ? packages.data : strdup("");
 	buf_done(&q.answer);
 	return ret->packages || r < 0 ? r : err_set(e, ERR_NOMEM, "no memory for the package list");
 }
