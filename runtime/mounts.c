@@ -471,6 +471,8 @@ static const struct mask {
 	{ "swaps", false },
 	{ "mdstat", false },
 	{ "mtrr", false },
+	{ "iomem", false }, /* what hardware there is; its addresses read as 0 without privilege */
+	{ "ioports", false },
 	{ "acpi", true }, /* hardware */
 	{ "asound", true },
 	{ "bus", true },
