@@ -204,15 +204,17 @@ void keeper_client_exec(struct keeper_client *k, struct keeper_request *r,
 {
 	struct api_exec *m = (struct api_exec *)send_buffer;
 	size_t staged = 0;
+	uint64_t id;
 
 	if (!request_begin(k, r))
 		return;
+	id = r->id; /* sending may fail every request, and r is then gone */
 	while (x->command_len - staged > API_STAGE_MAX) {
-		send_stage(k, r->id, x->command + staged, API_STAGE_MAX);
+		send_stage(k, id, x->command + staged, API_STAGE_MAX);
 		staged += API_STAGE_MAX;
 	}
 	memset(m, 0, sizeof(*m));
-	init_header(&m->h, API_EXEC, sizeof(*m) + (x->command_len - staged), r->id);
+	init_header(&m->h, API_EXEC, sizeof(*m) + (x->command_len - staged), id);
 	memcpy(m->owner, k->hello.owner, sizeof(m->owner));
 	(void)str_copy(m->key, sizeof(m->key), x->key);
 	(void)str_copy(m->cwd, sizeof(m->cwd), x->cwd);

@@ -62,6 +62,7 @@ def eras(t, world):
     t.same((found["resultType"], found["supportedVersions"]), ("complete", ["2026-07-28"]), "modern: discover")
     t.ok("pick a NEW short label" in found["instructions"][:200], "the label rule comes first",
          found["instructions"])
+    t.ok(len(found["instructions"].encode()) < 2048, "and the instructions are short enough for every client")
     again = client.request("tools/list", {"_meta": META})["result"]
     t.same([x["name"] for x in again["tools"]], [x["name"] for x in tools], "modern: the same tools")
     t.ok(all(len(x["description"]) < 2048 for x in tools), "descriptions are short enough for every client")
