@@ -4,9 +4,11 @@
 ordinary user: labels, commands, limits of output and time, files, recycling, ends."""
 
 import base64
+import json
 import os
 import re
 import struct
+import subprocess
 import sys
 import time
 import zlib
@@ -194,6 +196,50 @@ def concurrency(t, world):
     client.close()
 
 
+def progress(t, world):
+    """Read line by line: the library's client keeps answers only."""
+    server = world.popen("stdio", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "run_command", "_meta": {"progressToken": "t"},
+        "arguments": {"sandbox": "progress", "command": "head -c 3174 /dev/zero; sleep 6"}}}).encode() + b"\n")
+    server.stdin.flush()
+    first, second = json.loads(server.stdout.readline()), json.loads(server.stdout.readline())
+    t.same(first, {"jsonrpc": "2.0", "method": "notifications/progress", "params": {
+        "progressToken": "t", "progress": 5, "message": "running 5 s, 3.1 KiB output"}}, "progress with a token")
+    t.same(second.get("id"), 1, "then the result")
+    server.stdin.close()
+    server.wait(10)
+    server.stdout.close()
+
+
+def safe_shell(t, world):
+    client = world.client("--profile", "safe-shell")
+
+    def shell(command, **more):
+        return tool(client, "run_sandboxed_command", command=command, **more)
+    note = "" if world.limits_enforced else "\n\nlimits not enforced: memory, pids, cpu"
+    t.same([x["name"] for x in client.request("tools/list", {})["result"]["tools"]], ["run_sandboxed_command"],
+           "safe-shell offers one tool")
+    for command, text, error in ((r"printf '\n  hi  \n\n'", "hi", False), ("true", "Process exited with code 0", False),
+                                 ("exit 3", "Process exited with code 3", True), ("echo x; exit 3", "x", True),
+                                 ("kill -9 $$", "Process exited with code 137", True)):
+        reply = shell(command)
+        t.ok(reply.text == text + note and reply.is_error == error, "safe-shell: %s" % command, reply)
+    reply = shell("sleep 7901 & sleep 7902", timeout_seconds=1)
+    t.ok(reply.text == "Execution timed out after 1 seconds." + note and reply.is_error, "safe-shell: timeout", reply)
+    reply = shell("touch /x")
+    t.ok("read-only file system: write to /workspace, /tmp" in reply.text and reply.is_error, "read-only root", reply)
+    shell("touch /workspace/f /tmp/f /dev/shm/f")
+    t.same(shell("ls -A /workspace /tmp /dev/shm | grep f; grep CapEff /proc/self/status; hostname | cut -c1-5").text,
+           "CapEff:\t0000000000000000\nonce-" + note, "nothing persists, no capability")
+    ids = [client.start("tools/call", {"name": "run_sandboxed_command", "arguments": {
+        "command": "sleep 0.5; echo %d" % i}}) for i in range(8)]
+    t.same([Reply(client.wait(i)["result"]).text for i in ids], ["%d%s" % (i, note) for i in range(8)], "eight at once")
+    client.close()
+    owners = os.path.join(world.home, "owners", "00000000")
+    t.same([x for x in os.listdir(owners) if x.startswith("once-")], [], "and no directory is left")
+
+
 # ---- files ----
 
 def files(t, world):
@@ -316,7 +362,7 @@ def limits(t, world):
 
 def run(t, world):
     wanted = os.environ.get("E2E_PARTS", "").split()
-    for part in (eras, labels, commands, output, timeouts, concurrency, files, recycling, two_servers, ends, zombies,
+    for part in (eras, labels, commands, output, timeouts, concurrency, progress, safe_shell, files, recycling, two_servers, ends, zombies,
                  limits):
         if wanted and part.__name__ not in wanted:
             continue
