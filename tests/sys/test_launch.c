@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/sys/test_launch.c - what a created sandbox looks like from inside, and what its process 1 is */
 #include <dirent.h>
+#include <grp.h>
 #include <netinet/in.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
@@ -470,12 +471,35 @@ static const char *status_field(struct box *b, const char *name)
 	return at + strspn(at, "\t ");
 }
 
+/* The program itself, as the host sees it: execute only, and nobody can change it. */
+static void test_init_program(struct box *b)
+{
+	const int want = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	struct stat st;
+	char path[64];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)b->l.pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (!tap_ok(fd >= 0 && fstat(fd, &st) == 0, "the keeper can look at its program"))
+		return;
+	tap_int(st.st_mode & 07777, 0111, "which may be executed and nothing else");
+	tap_ok(st.st_uid != b->ids.base + ID_SANDBOX_ROOT, "does not belong to the sandbox");
+	tap_int(fcntl(fd, F_GET_SEALS) & want, want, "and is sealed against every change");
+	(void)close(fd);
+}
+
 static void test_init(struct box *b)
 {
 	char path[64];
+	struct stat st;
 	DIR *dir;
 	int count = 0;
 
+	/* Files of a process that is not dumpable belong to the keeper's root, whatever the host's
+	 * fs.suid_dumpable is. */
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)b->l.pid);
+	tap_ok(stat(path, &st) == 0 && st.st_uid == 0, "process 1 is not dumpable");
 	tap_str(status_field(b, "Name:"), "init", "process 1 is called init");
 	tap_str(status_field(b, "CapEff:"), "00000000800000fb", "its effective capabilities");
 	tap_str(status_field(b, "CapBnd:"), "00000000800000fb", "its bounding set");
@@ -553,12 +577,23 @@ static void test_readonly(struct box *b)
 	b->profile.workspace_tmpfs_bytes = 0;
 }
 
+/* What a sandbox must not inherit, so that there is something to inherit. */
+static void become_a_named_host(void)
+{
+	const gid_t group = 4;
+
+	if (unshare(CLONE_NEWUTS) < 0 || sethostname("host", 4) < 0 ||
+	    setdomainname("example.org", 11) < 0 || setgroups(1, &group) < 0)
+		tap_bail("name the host");
+}
+
 int main(int argc, char **argv)
 {
 	static struct box b;
 
 	(void)argc;
 	box_enter(argv);
+	become_a_named_host();
 	box_open(&b);
 	if (tap_int(box_start(&b), 0, "a sandbox becomes ready")) {
 		tap_int(b.l.replaced, 0, "nothing had to be renamed aside");
@@ -568,6 +603,7 @@ int main(int argc, char **argv)
 		test_counts(&b);
 		test_names_and_network(&b);
 		test_init(&b);
+		test_init_program(&b);
 		test_writes(&b);
 		box_end(&b);
 	} else {
