@@ -9,7 +9,9 @@ packages_build="gcc libc6-dev meson ninja-build pkg-config python3
 # newuidmap, and what makes an image
 packages_run="uidmap mmdebstrap ca-certificates"
 
-packages_test="strace bubblewrap cppcheck python3 procps util-linux libcap2-bin file"
+# git: the tree's rules and the clean checkout of tests/fresh; binutils: nm; zstd: compressed imports
+packages_test="strace bubblewrap cppcheck python3 procps util-linux libcap2-bin file git binutils zstd xz-utils
+	bzip2 attr"
 
 packages_cross="crossbuild-essential-arm64 libseccomp-dev:arm64 libcap-dev:arm64 libcjson-dev:arm64
 	libmbedtls-dev:arm64 libnl-3-dev:arm64 libnl-route-3-dev:arm64"

@@ -163,6 +163,16 @@ def image(ctx):
     return Result(1, 0, 0)
 
 
+def fresh_root(ctx):
+    """The README's quick start where nothing is installed. Counts its own checks."""
+    ctx.must(os.path.join(TOP, "tests", "fresh", "run"), env=product_environment(), clear=True)
+    with open(ctx.log_path, encoding="utf-8", errors="replace") as log:
+        passed = sum(line.startswith("== check: ") for line in log)
+    if passed == 0:
+        raise Failed("checked nothing")
+    return Result(passed, 0, 0)
+
+
 def count_tap(path):
     passed = failed = skipped = 0
     with open(path, encoding="utf-8", errors="replace") as log:
@@ -224,6 +234,8 @@ STAGES += [
     suite_stage("fault", "fault", 120, 600),
     Stage("asan", "native", 240, 900, sanitizers),
 ]
+if os.path.exists(os.path.join(TOP, "tests", "fresh", "run")):
+    STAGES.append(Stage("fresh-root", "native", 420, 1200, fresh_root))
 if os.path.exists(os.path.join(VM, "run")):
     STAGES += [
         Stage("guest-image", "guest", 240, 900, guest_image),
