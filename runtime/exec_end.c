@@ -101,6 +101,22 @@ static void settle_step(struct command *cmd)
 	command_answer(cmd);
 }
 
+/* Nothing may ever fork in pid 1's cgroup; if something could, a killed command may live on there. None
+ * in it: pid 1 is dying, and waits for us to reap its commands. */
+static bool init_is_alone(const struct sandbox *sb)
+{
+	char pids[64];
+	ssize_t len;
+	int lines = 0;
+
+	if (sb->box.init_fd < 0)
+		return true;
+	len = fd_read_file_at(sb->box.init_fd, "cgroup.procs", pids, sizeof(pids));
+	for (ssize_t i = 0; i < len; i++)
+		lines += pids[i] == '\n';
+	return lines == 1;
+}
+
 void command_end(struct command *cmd)
 {
 	struct sandbox *sb = cmd->sandbox;
@@ -115,7 +131,7 @@ void command_end(struct command *cmd)
 		settle(cmd, EXEC_SETTLE_MS);
 	} else if (cmd->exit.signal == SIGKILL) {
 		/* Out of memory, killed from inside, or the first sign of the end of pid 1. */
-		settle(cmd, EXEC_GRACE_MS);
+		settle(cmd, init_is_alone(sb) ? EXEC_GRACE_MS : EXEC_SETTLE_MS);
 	} else {
 		command_answer(cmd);
 	}
@@ -246,21 +262,6 @@ static void leave_output(struct command *cmd)
 	while ((*last)->next)
 		last = &(*last)->next;
 	on_drain_end(*last, sb);
-}
-
-/* Nothing may ever fork in pid 1's cgroup; if something could, a killed command may live on there. */
-static bool init_is_alone(const struct sandbox *sb)
-{
-	char pids[64];
-	ssize_t len;
-	int lines = 0;
-
-	if (sb->box.init_fd < 0)
-		return true;
-	len = fd_read_file_at(sb->box.init_fd, "cgroup.procs", pids, sizeof(pids));
-	for (ssize_t i = 0; i < len; i++)
-		lines += pids[i] == '\n';
-	return lines == 1;
 }
 
 void command_answer(struct command *cmd)

@@ -464,11 +464,21 @@ static void tell_started(struct command *cmd)
 			     ARRAY_SIZE(cmd->client_fds));
 }
 
+/* The process has its own copy. */
+static void forget_text(struct command *cmd)
+{
+	close_fd(&cmd->text_fd);
+	free(cmd->text);
+	free(cmd->cwd);
+	cmd->text = cmd->cwd = NULL;
+}
+
 void command_started(struct command *cmd)
 {
 	close_status(cmd);
 	tell_started(cmd);
 	close_pipes(cmd);
+	forget_text(cmd);
 	cmd->state = COMMAND_RUNNING;
 	cmd->started_ns = loop_now_ns();
 	command_timer(cmd, cmd->timeout_ms);

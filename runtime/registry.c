@@ -234,6 +234,7 @@ static void on_status(struct loop_source *s, uint32_t events)
 		registry_stop(sb, &e);
 		return;
 	}
+	close_fd(&sb->launch.status_fd);
 	sandbox_set_state(sb, SANDBOX_READY);
 	sb->idle_since_ns = loop_now_ns();
 	loop_timer_cancel(sb->reg->loop, &sb->timer);
