@@ -2,6 +2,9 @@
 /* tests/sys/test_keeper_files.c - what a command writes, and files handed out of a workspace */
 #include "tests/sys/keeper.h"
 
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+
 static struct reply r;
 static struct keeper_proc k;
 static const struct exec_options plain;
@@ -104,6 +107,53 @@ static void test_yes(void)
 }
 
 /* ---- files handed out ---- */
+
+/* From outside: nothing inside can make a device. */
+static int workspace_of(const struct kt *t)
+{
+	char path[PATH_MAX + 64];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/owners/%s/%s/workspace", t->settings.home, OWNER_DEFAULT, KEY);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		tap_bail("%s", path);
+	return fd;
+}
+
+static void make_socket(int dir_fd)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/socket", dir_fd);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		tap_bail("make a socket");
+}
+
+static void refuse_one(const char *path, const char *word)
+{
+	uint64_t begin = kt_now_ms();
+
+	kt_present_send(k.sock, 810, KEY, path, false);
+	kt_expect(k.sock, &r);
+	tap_int(r.h.op, API_FAILED, "a %s is refused", word);
+	tap_ok(strstr(r.failed.error.message, word), "says: %s", r.failed.error.message);
+	tap_ok(kt_now_ms() - begin < 2000, "at once");
+	reply_close(&r);
+}
+
+static void test_present_special(const struct kt *t)
+{
+	_cleanup_fd_ int dir_fd = workspace_of(t);
+
+	make_socket(dir_fd);
+	refuse_one("socket", "socket");
+	if (mknodat(dir_fd, "device", S_IFCHR | 0666, makedev(1, 3)) == 0)
+		refuse_one("device", "device");
+	else
+		tap_diag("no device can be made here: %s", strerror(errno));
+}
 
 static void test_present_refused(void)
 {
@@ -229,6 +279,7 @@ int main(int argc, char **argv)
 	test_logs_kept();
 	test_yes();
 	test_present_refused();
+	test_present_special(&t);
 	test_present();
 	test_copy(&t);
 	test_full_disk(&t);
