@@ -317,7 +317,7 @@ int output_pipe(int ret_fds[2], int inside_end, uint32_t uid, uint32_t gid, stru
 int output_start(struct output *out, struct loop *l, struct output_logs *logs, uint32_t uid,
 		 uint32_t gid, output_eof_fn *on_eof, void *ctx, struct err *e)
 {
-	int fds[2];
+	int fds[2] = { -1, -1 };
 
 	*out = (struct output){ .source = { .fd = -1 }, .logs = logs, .log_fd = -1, .ring_fd = -1,
 				.on_eof = on_eof, .ctx = ctx };
