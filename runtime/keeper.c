@@ -118,7 +118,8 @@ static void on_deadline(struct loop_timer *t)
 {
 	struct keeper *k = t->ctx;
 
-	log_error("ended with processes that could not be killed");
+	if (k->registry.all)
+		log_error("ended with processes that could not be killed");
 	loop_stop(k->loop, 0);
 }
 
@@ -319,8 +320,6 @@ int keeper_run(const struct keeper_start *ks, struct err *e)
 		status = loop_run(k->loop, e);
 	for (size_t i = 0; k->loop && i < PEER_MAX; i++)
 		peer_remove(&k->peers, &k->peers.peer[i]);
-	if (k->registry.all)
-		log_debug("sandboxes left to their tether");
 	release(k);
 	return status;
 }

@@ -404,7 +404,7 @@ void registry_close(struct registry *reg, const struct err *why)
 
 bool registry_is_empty(const struct registry *reg)
 {
-	return !reg->all;
+	return !reg->all && reg->sweeper.pid == 0;
 }
 
 enum api_state sandbox_api_state(const struct sandbox *sb)

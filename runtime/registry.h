@@ -31,6 +31,7 @@ struct key_op { /* STOP, RESET or REMOVE, carried out when the sandbox is gone, 
 	struct request req;
 	bool workspace;
 	bool was_running;
+	struct err error; /* of carrying it out */
 	struct key_op *next;
 };
 
@@ -125,7 +126,7 @@ int registry_key_op(struct registry *reg, struct key_op *op, const char *owner, 
 /* registry_sweep() - have the trash emptied by a worker. */
 void registry_sweep(struct registry *reg);
 
-/* registry_close() - stop every sandbox; registry_is_empty() when all are gone. */
+/* registry_close() - stop every sandbox; registry_is_empty() when all are gone, and the trash worker. */
 void registry_close(struct registry *reg, const struct err *why);
 bool registry_is_empty(const struct registry *reg);
 

@@ -74,6 +74,12 @@ static bool is_torn_down(struct sandbox *sb)
 	return true;
 }
 
+static void tell_when_empty(struct registry *reg)
+{
+	if (reg->closing && registry_is_empty(reg))
+		reg->hooks.empty(reg);
+}
+
 static void on_swept(struct reap_child *c, struct reap_status status)
 {
 	struct registry *reg = c->ctx;
@@ -81,6 +87,7 @@ static void on_swept(struct reap_child *c, struct reap_status status)
 	(void)status;
 	if (reg->sweep_again && !reg->closing)
 		registry_sweep(reg);
+	tell_when_empty(reg);
 }
 
 void registry_sweep(struct registry *reg)
@@ -96,13 +103,6 @@ void registry_sweep(struct registry *reg)
 		log_warn("the trash stays for now: %s", e.message);
 }
 
-static void answer_done(struct key_op *op)
-{
-	struct api_done msg = { .was_running = op->was_running };
-
-	request_answer(&op->req, API_DONE, &msg, sizeof(msg), NULL, 0);
-}
-
 static bool is_removing(const struct key_op *op)
 {
 	return op->req.op == API_RESET || op->req.op == API_REMOVE;
@@ -111,44 +111,53 @@ static bool is_removing(const struct key_op *op)
 /* Needs: the lock, nothing mounted. The tree is only renamed here; a worker deletes it. */
 static void run_key_op(struct registry *reg, struct store_label *label, struct key_op *op)
 {
-	struct err e = { 0 };
+	if (is_removing(op) && store_label_reset(reg->store, label, op->workspace, &op->error) < 0)
+		return;
+	op->error.code = ERR_NONE;
+}
 
-	if (!is_removing(op)) {
-		answer_done(op);
-	} else if (store_label_reset(reg->store, label, op->workspace, &e) < 0) {
-		request_fail(&op->req, &e);
-	} else {
-		answer_done(op);
-		registry_sweep(reg);
-	}
+/* After the lock was released: who is told may use the label at once. */
+static void answer_key_op(struct registry *reg, struct key_op *op)
+{
+	struct api_done msg = { .was_running = op->was_running };
+	bool swept = is_removing(op) && op->error.code == ERR_NONE;
+
+	if (op->error.code != ERR_NONE)
+		request_fail(&op->req, &op->error);
+	else
+		request_answer(&op->req, API_DONE, &msg, sizeof(msg), NULL, 0);
 	free(op);
+	if (swept)
+		registry_sweep(reg);
 }
 
 static void release(struct sandbox *sb)
 {
 	struct registry *reg = sb->reg;
-	struct command *waiting = NULL;
+	struct command *waiting;
+	struct key_op *ops = sb->ops;
 
 	loop_timer_cancel(reg->loop, &sb->timer);
 	reg->hooks.gone(sb);
 	waiting = sb->commands;
 	close_drains(sb);
 	launch_done(&sb->launch);
-	while (sb->ops) {
-		struct key_op *op = sb->ops;
-
-		sb->ops = op->next;
+	for (struct key_op *op = ops; op; op = op->next)
 		run_key_op(reg, &sb->label, op);
-	}
 	close_fd(&sb->image_fd);
 	store_label_done(&sb->label);
 	if (!sb->overdue)
 		reg->stopping--;
 	sandbox_free(sb);
+	while (ops) {
+		struct key_op *op = ops;
+
+		ops = op->next;
+		answer_key_op(reg, op);
+	}
 	reg->hooks.released(reg, waiting);
 	registry_start_queued(reg);
-	if (reg->closing && !reg->all && reg->hooks.empty)
-		reg->hooks.empty(reg);
+	tell_when_empty(reg);
 }
 
 static void say_overdue(struct sandbox *sb)
@@ -196,6 +205,7 @@ static int key_op_without_sandbox(struct registry *reg, struct key_op *op, const
 		return -1;
 	run_key_op(reg, &label, op);
 	store_label_done(&label);
+	answer_key_op(reg, op);
 	return 0;
 }
 
