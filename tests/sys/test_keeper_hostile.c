@@ -435,7 +435,7 @@ static void cycles(int sock, unsigned int from, unsigned int to)
 /* The worker that empties the trash takes its time. */
 static unsigned int children_left(pid_t pid)
 {
-	for (int i = 0; i < 100 && kt_count_children(pid) > 0; i++)
+	for (int i = 0; i < 600 && kt_count_children(pid) > 0; i++)
 		kt_sleep_ms(50);
 	return kt_count_children(pid);
 }
