@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/enter.h - the last steps before untrusted code, shared by pid 1 and commands
+/* runtime/enter.h - start commands in a sandbox; the last steps before untrusted code
  *
- * enter.c is the file to read first: every instruction between fork and exec is there, raw system
- * calls on bytes prepared by the keeper, no allocation, no library call that may lock, load or
- * broadcast. Both paths end in the same function, so a command can never have more rights than
- * pid 1 (CVE-2022-29162 class).
+ * Three files: enter.c (the keeper's side), join/join.c (the program that enters and becomes the
+ * command), enter_rights.h (the rights every process of a sandbox ends up with, compiled into the
+ * joiner and, for process 1, into the keeper: a command can never have more rights than process 1,
+ * CVE-2022-29162 class). The last two are raw system calls on bytes prepared by the keeper.
  */
 #pragma once
 
@@ -55,7 +55,7 @@ struct enter_rights {
  * Return: 0, or the failed stage with errno set. */
 int enter_apply_rights(const struct enter_rights *rights);
 
-/* One command, prepared by the keeper. All pointers stay valid until the joiner has exited. */
+/* One command, prepared by the keeper. Nothing is kept beyond the call that starts it. */
 struct enter_command {
 	int init_pidfd;
 	int leaf_fd;         /* -1: no cgroup */
@@ -64,12 +64,12 @@ struct enter_command {
 	int script_fd;       /* -1, or a memory file handed in as descriptor 3 */
 	uint32_t uid, gid;   /* inside */
 	const char *cwd;     /* resolved inside; must stay inside */
-	char *const *argv;
+	char *const *argv;   /* [0] is a path */
 	char *const *envp;
 	const struct enter_rights *rights;
 };
 
-/* enter_fork_joiner() - start a command: the keeper forks a joiner (a small copy outside the
+/* enter_start_joiner() - start a command: the keeper executes a joiner (a small program outside the
  * sandbox's pid namespace, so nothing inside can signal it), which joins the namespaces and clones
  * the command as the keeper's own child straight into its leaf, then dies.
  * Only the joiner ever waits for the command's exec; the keeper learns of it from the status pipe:
@@ -89,7 +89,7 @@ struct enter_command {
  * after the first call. The session keyring of the keeper is a fresh one: a command keeps it where
  * its own key quota is used up.
  * Return: the joiner's pid (to be reaped), -1. */
-pid_t enter_fork_joiner(const struct enter_command *cmd);
+pid_t enter_start_joiner(const struct enter_command *cmd);
 
 /* enter_stage_text() - what a stage was about to do, for the sentence in an error. */
 const char *enter_stage_text(uint32_t stage);

@@ -283,7 +283,7 @@ static int fork_joiner(struct command *cmd, char **argv, int status_fd, struct e
 		return err_set(e, ERR_NOMEM, "no memory for a command");
 	(void)snprintf(env_key, sizeof(env_key), "SANDBOX=%s", sb->key);
 	/* The joiner is a copy of this process: all that is prepared may be freed after the fork. */
-	pid = enter_fork_joiner(&ec);
+	pid = enter_start_joiner(&ec);
 	if (pid < 0)
 		(void)err_sys(e, "fork");
 	if (pid < 0 || watch_joiner(cmd, w, pid, e) < 0) {

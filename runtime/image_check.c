@@ -224,7 +224,7 @@ static int ask(const struct check *c, struct question *q, struct err *e)
 	cmd.stdout_fd = out_write;
 	cmd.stderr_fd = out_write;
 	cmd.status_fd = status_write;
-	joiner = enter_fork_joiner(&cmd);
+	joiner = enter_start_joiner(&cmd);
 	free(argv[2]);
 	if (joiner < 0)
 		return err_sys(e, "start a command in the sandbox");

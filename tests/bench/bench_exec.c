@@ -59,7 +59,7 @@ static int run_enter(const struct cell *cell, char *const *argv)
 	cmd.stdin_fd = 0;
 	cmd.stdout_fd = 1;
 	cmd.stderr_fd = 2;
-	pid_t joiner = enter_fork_joiner(&cmd);
+	pid_t joiner = enter_start_joiner(&cmd);
 	(void)close(pipe_fd[1]);
 	while (read(pipe_fd[0], &message, sizeof(message)) == sizeof(message)) {
 		if (message.kind == ENTER_PID)

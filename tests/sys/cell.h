@@ -313,7 +313,7 @@ struct cell_run {
 	unsigned int pid_messages, pid_repeats, failed_messages;
 	struct enter_status failed;
 	bool status_eof;    /* within the deadline */
-	uint64_t return_us; /* how long enter_fork_joiner() itself took */
+	uint64_t return_us; /* how long enter_start_joiner() itself took */
 	int wait_status;
 	char output[65536];
 	size_t output_len;
@@ -428,7 +428,7 @@ static inline int cell_start(const struct cell *cell, struct enter_command *cmd,
 	if (cmd->stderr_fd < 0)
 		cmd->stderr_fd = output[1];
 	(void)clock_gettime(CLOCK_MONOTONIC, &before);
-	run->joiner = enter_fork_joiner(cmd);
+	run->joiner = enter_start_joiner(cmd);
 	(void)clock_gettime(CLOCK_MONOTONIC, &after);
 	run->return_us = (uint64_t)((after.tv_sec - before.tv_sec) * 1000000 +
 				    (after.tv_nsec - before.tv_nsec) / 1000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sys/test_enter.c - a command started by enter_fork_joiner() has exactly what it should have */
+/* tests/sys/test_enter.c - a command started by enter_start_joiner() has exactly what it should have */
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -244,6 +244,8 @@ static void test_open_by_name(const struct cell *cell)
 	}
 }
 
+enum { MAX_ARGUMENT = 128 * 1024 }; /* MAX_ARG_STRLEN, with its NUL one too long */
+
 struct failure_row {
 	const char *desc, *cwd, *program;
 	uint32_t stage;
@@ -335,6 +337,18 @@ static void test_bad_parts(const struct cell *cell)
 	tap_ok(cell_run(cell, &cmd, &run) == 0, "capability sets the kernel refuses");
 	tap_int(run.failed.stage, ENTER_CAPS, "fails at the capabilities");
 
+	char *big = malloc(MAX_ARGUMENT + 1);
+	char *big_argv[] = { cell_text("/bin/true"), big, NULL };
+	if (big) {
+		memset(big, 'x', MAX_ARGUMENT);
+		big[MAX_ARGUMENT] = '\0';
+	}
+	cmd = cell_command(cell, big_argv);
+	tap_ok(cell_run(cell, &cmd, &run) == 0, "an argument of 128 KiB");
+	tap_int(run.failed.stage, ENTER_EXEC, "is the program's failure, wherever it is noticed");
+	tap_int(run.failed.error, E2BIG, "with E2BIG");
+	free(big);
+
 	cmd = cell_command(cell, argv);
 	cmd.script_fd = 4000;
 	tap_ok(cell_run(cell, &cmd, &run) == 0, "a script descriptor that is not open");
@@ -416,11 +430,11 @@ int main(int argc, char **argv, char **envp)
 		cell_close(&cell);
 		return tap_skip_all("cannot make namespaces and a cgroup here");
 	}
-	test_signals(&cell); /* first: what is ignored is asked once */
+	test_descriptor_numbers(&cell); /* first: in a child that knows none of enter.c's files yet */
+	test_signals(&cell); /* next: what is ignored is asked once */
 	test_protocol(&cell);
 	test_probe(&cell);
 	test_script(&cell);
-	test_descriptor_numbers(&cell);
 	test_other_user(&cell);
 	test_open_by_name(&cell);
 	test_failures(&cell);

@@ -18,7 +18,7 @@
 
 enum { COMMANDS = 150, STUCK_MS = 150, PATIENCE_MS = 10000, KEEPER_BOUND_MS = 500, NAIVE_PAUSE_US = 30000 };
 
-/* At the same address in the joiner and in nobody else that knows this value. */
+/* At this address in the keeper and in every copy of it. */
 static char canary[64];
 
 /* --- attackers, inside --- */
@@ -60,15 +60,20 @@ static bool robs_program(pid_t pid, const struct prey *prey)
 	return stat(path, &st) == 0 && st.st_dev == prey->dev && st.st_ino == prey->ino;
 }
 
+/* The keeper's environment, and its command line, which everybody may read of everybody. */
 static bool robs_environment(pid_t pid)
 {
+	static const char *const files[] = { "environ", "cmdline" };
 	char path[64], text[8192];
-	ssize_t got;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	got = fd < 0 ? -1 : fd_read_full(fd, text, sizeof(text) - 1);
-	return got > 0 && memmem(text, (size_t)got, "MCPT_CANARY", 11) != NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, files[i]);
+		_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t got = fd < 0 ? -1 : fd_read_full(fd, text, sizeof(text) - 1);
+		if (got > 0 && memmem(text, (size_t)got, "MCPT_CANARY", 11) != NULL)
+			return true;
+	}
+	return false;
 }
 
 /* 4 is the status pipe's place, 5 pid 1's, 6 the leaf's; no program started here opens so many. */
@@ -495,7 +500,7 @@ int main(int argc, char **argv)
 		return attack(argv);
 	if (!getenv("MCPT_CANARY")) { /* in the environment that the kernel shows, by a new exec */
 		(void)setenv("MCPT_CANARY", "1", 1);
-		(void)execv("/proc/self/exe", argv);
+		(void)execl("/proc/self/exe", "keeper --with MCPT_CANARY", (char *)NULL);
 	}
 	if (userns_enter_storage(-1, "", argv, &e) < 0)
 		tap_bail("%s; %s", e.message, e.remedy);
