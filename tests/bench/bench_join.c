@@ -2,7 +2,7 @@
 /* tests/bench/bench_join.c - the bare cost of a command in a sandbox that somebody else runs
  *
  * bench_join INIT-PID LEAF: for every line on standard input, "bash -lc true" is started in the sandbox
- * of that process 1 by the joiner alone, in the cgroup directory LEAF, and the time from fork to reaped
+ * of that process 1 by the joiner alone, in the cgroup directory LEAF, and the time from its start to reaped
  * is printed in microseconds. tools/bench takes turns between this and run_command over stdio, so that
  * what server, protocol and client add is measured in one run. Runs as root.
  */
@@ -53,7 +53,7 @@ static int run_once(struct enter_command *cmd)
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return -1;
 	cmd->status_fd = ends[1];
-	joiner = enter_fork_joiner(cmd);
+	joiner = enter_start_joiner(cmd);
 	(void)close(ends[1]);
 	pid = joiner > 0 ? wait_for_exec(ends[0]) : -1;
 	(void)close(ends[0]);
