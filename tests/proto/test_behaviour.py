@@ -172,12 +172,14 @@ def cancellation():
         front = Front(ARGV)
         era = "modern" if modern else "legacy"
         for request_id, cancel in ((1, b"1"), ("a", b'"\\u0061"'), (10 ** 17 + 1, b"100000000000000001")):
-            front.run(request_id, "wait=200 out=late", modern=modern, token="t")
-            time.sleep(0.05)
+            front.run(request_id, "wait=3000 out=late", modern=modern, token="t")
             front.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":'
                        + cancel + b',"reason":"user"}}')
-        tap.equal(front.line(0.5), None, f"{era}: nothing is sent for a cancelled request")
-        tap.equal(sum(x == "CANCEL" for x in front.log()), 3, f"{era}: the keeper is told")
+        deadline = time.monotonic() + 10
+        while front.log().count("CANCEL") < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        tap.equal(front.log().count("CANCEL"), 3, f"{era}: the keeper is told of a cancelled request")
+        tap.equal(front.line(0.5), None, f"{era}: and nothing is sent for it")
         front.run("1", "wait=200 out=kept", modern=modern)
         front.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
         tap.equal((front.reply() or {}).get("id"), "1", f"{era}: the number 1 is not the string 1")
@@ -226,9 +228,9 @@ def end_of_input():
     front.run(1, "hang")
     start = time.monotonic()
     status = front.close()
-    tap.ok(status == 0 and time.monotonic() - start < 1.5, "end of input ends a hanging call, status 0")
+    tap.ok(status == 0 and time.monotonic() - start < 4, "end of input ends a hanging call, status 0")
     front = Front(ARGV)
-    front.run(1, "wait=200 out=done")
+    front.run(1, "wait=1 out=done")
     front.process.stdin.close()
     tap.ok("done" in front.text(), "what is about to end is still answered")
     tap.equal(front.process.wait(5), 0, "and then it is over")
@@ -243,11 +245,11 @@ def end_of_input():
     front.run(2, "out=x")
     start = time.monotonic()
     status = front.process.wait(5)
-    tap.ok(status == 0 and time.monotonic() - start < 1, "a client that closed its end is the end", status)
+    tap.ok(status == 0 and time.monotonic() - start < 4, "a client that closed its end is the end", status)
     start = time.monotonic()
     front = Front(ARGV)
     front.process.stdin.close()
-    tap.ok(front.process.wait(5) == 0 and time.monotonic() - start < 1, "no input at all")
+    tap.ok(front.process.wait(5) == 0 and time.monotonic() - start < 4, "no input at all")
 
 
 def keeper_dies():
