@@ -175,7 +175,7 @@ def smoke(s):
 
 BOOTS = {
     # name: (kernel options, kept disk, checks)
-    "limits": ("", False, [payload("limits"), payload("hostile")]),
+    "limits": ("", False, [payload("limits"), payload("hostile", 1500)]),
     "delegation": ("", True, [healthy, delegation, no_cpu_delegated, sys_tests("cgroup"), suid_dumpable,
                               survives_reboot]),
     "no-memory": ("cgroup_disable=memory", False, [no_memory_controller]),

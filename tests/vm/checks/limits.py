@@ -86,8 +86,9 @@ def processor(t, client, box):
     t.ok("[cpu throttled " in reply.header, "processor: throttling is told", reply)
     t.ok(share < 0.65, "processor: four busy loops get half of one (%.2f)" % share)
     reply = client.run("alpha", "echo fine", timeout=PATIENCE)
-    t.ok("[exit 0]" in reply.header and "throttled" not in reply.header,
-         "processor: the next command is not blamed", reply)
+    # whether it was throttled too is for the emulator to say: starting bash takes a second of processor
+    t.ok("[exit 0]" in reply.header and "timeout" not in reply.header and reply.output.strip() == "fine",
+         "processor: the next command works", reply)
 
 
 def main():
