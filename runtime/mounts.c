@@ -93,14 +93,18 @@ static void mounts_clear(struct mounts *m)
 int mounts_prepare(struct mounts *m, const struct mounts_sources *src,
 		   const struct profile *profile, struct err *e)
 {
+	struct timespec now = { 0 };
+
 	mounts_clear(m);
 	m->tmp_noexec = profile->tmp_noexec;
 	spell_size(m->tmp_bytes, m->tmp_inodes, profile->tmp_bytes);
 	spell_size(m->shm_bytes, m->shm_inodes, profile->shm_bytes);
 	spell_size(m->run_bytes, m->run_inodes, profile->run_bytes);
 	spell_size(m->workspace_bytes, m->workspace_inodes, profile->workspace_tmpfs_bytes);
-	(void)snprintf(m->aside_suffix, sizeof(m->aside_suffix), "-%" PRIu64,
-		       (uint64_t)time(NULL));
+	/* To the nanosecond: a script may start the same sandbox many times in a second. */
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	(void)snprintf(m->aside_suffix, sizeof(m->aside_suffix), "-%" PRIu64 ".%09ld",
+		       (uint64_t)now.tv_sec, now.tv_nsec);
 	if (clone_tree(src->lower_fd, MOUNT_ATTR_RDONLY, &m->lower_tree_fd, "image", e) < 0 ||
 	    clone_tree(src->layer_fd, 0, &m->layer_tree_fd, "layer", e) < 0 ||
 	    clone_tree(src->workspace_fd, 0, &m->workspace_tree_fd, "workspace", e) < 0 ||
@@ -268,7 +272,7 @@ int mounts_root(struct mounts *m)
 static int rename_aside(struct mounts *m, const char *name)
 {
 	static const char prefix[] = ".replaced-";
-	char aside[sizeof(prefix) + MOUNTS_NUMBER_MAX + 16];
+	char aside[sizeof(prefix) + MOUNTS_ASIDE_MAX + 16];
 	char *end = stpcpy(aside, prefix);
 
 	end = stpcpy(end, name);

@@ -30,7 +30,7 @@ struct mounts_sources {
 	int lower_fd, layer_fd, workspace_fd, output_fd;
 };
 
-enum { MOUNTS_NUMBER_MAX = 24 };
+enum { MOUNTS_NUMBER_MAX = 24, MOUNTS_ASIDE_MAX = 48 };
 
 struct mounts {
 	/* made by the keeper */
@@ -40,7 +40,7 @@ struct mounts {
 	char shm_bytes[MOUNTS_NUMBER_MAX], shm_inodes[MOUNTS_NUMBER_MAX];
 	char run_bytes[MOUNTS_NUMBER_MAX], run_inodes[MOUNTS_NUMBER_MAX];
 	char workspace_bytes[MOUNTS_NUMBER_MAX], workspace_inodes[MOUNTS_NUMBER_MAX];
-	char aside_suffix[MOUNTS_NUMBER_MAX]; /* of what is renamed aside */
+	char aside_suffix[MOUNTS_ASIDE_MAX]; /* of what is renamed aside */
 	/* made by the child */
 	int scratch_fd, root_fd, proc_fd, dev_fd, proc_sys_fd;
 	int target_fd[MOUNTS_TARGET_COUNT];
