@@ -286,7 +286,7 @@ static int try_lock(int owner_fd, const struct idrange *ids, bool create, struct
 static int take_lock(int owner_fd, const struct idrange *ids, bool create, struct store_label *l,
 		     pid_t *ret_holder, struct err *e)
 {
-	enum { TRIES = 8 };
+	enum { TRIES = 20 };
 
 	for (int i = 0; i < TRIES; i++) {
 		int r = try_lock(owner_fd, ids, create, l, ret_holder, e);
@@ -295,7 +295,7 @@ static int take_lock(int owner_fd, const struct idrange *ids, bool create, struc
 			return r;
 		close_fd(&l->lock_fd);
 		close_fd(&l->dir_fd);
-		(void)usleep(500); /* a few milliseconds in all, and only when two processes meet */
+		(void)usleep(1000); /* 20 ms at most, and only when two processes meet */
 	}
 	return err_set(e, ERR_BUSY, "label in use by another process");
 }
@@ -374,6 +374,7 @@ pid_t store_label_holder(const struct store *s, const char *owner, const char *k
 {
 	char path[OWNER_ID_LEN + 1 + KEY_MAX + sizeof("/lock")];
 	_cleanup_fd_ int dir_fd = -1, lock_fd = -1;
+	pid_t holder;
 
 	if (check_names(owner, key, NULL) < 0)
 		return -1;
@@ -382,8 +383,10 @@ pid_t store_label_holder(const struct store *s, const char *owner, const char *k
 	if (dir_fd < 0)
 		return -1;
 	lock_fd = fd_open_beneath(dir_fd, "lock", O_RDONLY, 0);
-	/* there is no way to look at a flock but to take it; whoever meets us there tries again */
-	if (lock_fd < 0 || flock(lock_fd, LOCK_SH | LOCK_NB) == 0)
+	holder = lock_fd >= 0 ? read_holder(lock_fd) : 0;
+	/* There is no way to look at a flock but to take it. That is done only when it seems to be held, and
+	 * whoever meets us there tries again. */
+	if (holder == 0 || flock(lock_fd, LOCK_SH | LOCK_NB) == 0)
 		return 0;
 	return errno == EWOULDBLOCK ? read_holder(lock_fd) : 0;
 }
