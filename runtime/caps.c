@@ -2,8 +2,8 @@
 /* runtime/caps.c - capability sets
  *
  * Runs in the keeper (plans, its own cut) and at the start of the front and the helpers (drop all).
- * The only file that uses libcap, because libcap allocates and so must not run between a fork and an
- * exec: what a sandbox process gets is prepared here as plain kernel structures, and
+ * The only file that uses libcap, because libcap allocates and so must not run between a fork and
+ * an exec: what a sandbox process gets is prepared here as plain kernel structures, and
  * runtime/enter.c puts it into force. Input is policy from our own tables, nothing else.
  */
 #include "runtime/caps.h"

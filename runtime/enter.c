@@ -5,9 +5,10 @@
  * enters, enter_rights.h the last steps, which process 1 takes as well (enter_apply_rights()).
  *
  * The joiner is executed, not forked: a small static program in a sealed memory file. Between clone
- * and exec it is in the keeper's memory for a handful of system calls; it is not in the sandbox then,
- * and waits for nothing. No task inside a sandbox ever shares the keeper's memory: an out-of-memory
- * kill takes every process that shares the victim's, and a stopped one would stop the keeper with it.
+ * and exec it is in the keeper's memory for a handful of system calls; it is not in the sandbox
+ * then, and waits for nothing. No task inside a sandbox ever shares the keeper's memory: an
+ * out-of-memory kill takes every process that shares the victim's, and a stopped one would stop the
+ * keeper with it.
  */
 #include "runtime/enter.h"
 
@@ -59,7 +60,7 @@ static uint64_t ignored_signals(void)
 {
 	static uint64_t ignored = UINT64_C(1) << (SIGPIPE - 1);
 	static bool known;
-	uint64_t action[KERNEL_SIGACTION_WORDS] = { 0 };
+	uint64_t action[KERNEL_SIGACTION_WORDS] = {0};
 
 	for (int sig = 1; !known && sig <= SIGNALS; sig++) {
 		if (RAW(__NR_rt_sigaction, sig, NULL, action, sizeof(ignored)) == 0 &&
@@ -99,7 +100,8 @@ static int plan_file(const struct enter_rights *rights)
 	if (fd >= 0 && memcmp(&plan, &kept, offsetof(struct enter_plan, filter) + filter) == 0)
 		return fd;
 	close_fd(&fd);
-	fd = fd_memfd_sealed("plan", &plan, offsetof(struct enter_plan, filter) + filter, 0400, false);
+	fd = fd_memfd_sealed("plan", &plan, offsetof(struct enter_plan, filter) + filter, 0400,
+			     false);
 	kept = plan;
 	return fd;
 }
@@ -122,8 +124,8 @@ static char **join_arguments(const struct enter_command *cmd, char *numbers)
 
 	if (!argv)
 		return NULL;
-	(void)snprintf(numbers, NUMBERS_MAX, "%" PRIu32 " %" PRIu32 " %" PRIu64 " %d", cmd->uid, cmd->gid,
-		       ignored_signals(), cmd->leaf_fd >= 0);
+	(void)snprintf(numbers, NUMBERS_MAX, "%" PRIu32 " %" PRIu32 " %" PRIu64 " %d", cmd->uid,
+		       cmd->gid, ignored_signals(), cmd->leaf_fd >= 0);
 	argv[0] = name;
 	argv[JOIN_ARG_NUMBERS] = numbers;
 	argv[JOIN_ARG_CWD] = (char *)(uintptr_t)cmd->cwd;
@@ -163,7 +165,7 @@ static long arrange_descriptors(struct spawn *s)
 static void spawn_main(void *arg)
 {
 	struct spawn *s = arg;
-	struct enter_status status = { .kind = ENTER_FAILED, .stage = ENTER_STDIO };
+	struct enter_status status = {.kind = ENTER_FAILED, .stage = ENTER_STDIO};
 	long r = arrange_descriptors(s);
 
 	if (r >= 0) {
@@ -203,11 +205,15 @@ pid_t enter_start_joiner(const struct enter_command *cmd)
 	int program_fd = join_program(), plan_fd = plan_file(cmd->rights);
 	_cleanup_free_ char **argv = join_arguments(cmd, numbers);
 	struct spawn s = {
-		.from = { [SLOT_STDIN] = cmd->stdin_fd,	  [SLOT_STDOUT] = cmd->stdout_fd,
-			  [SLOT_STDERR] = cmd->stderr_fd, [SLOT_SCRIPT] = cmd->script_fd,
-			  [SLOT_STATUS] = cmd->status_fd, [SLOT_PIDFD] = cmd->init_pidfd,
-			  [SLOT_PLAN] = plan_fd,	  [SLOT_LEAF] = cmd->leaf_fd,
-			  [SLOT_PROGRAM] = program_fd },
+		.from = {[SLOT_STDIN] = cmd->stdin_fd,
+			 [SLOT_STDOUT] = cmd->stdout_fd,
+			 [SLOT_STDERR] = cmd->stderr_fd,
+			 [SLOT_SCRIPT] = cmd->script_fd,
+			 [SLOT_STATUS] = cmd->status_fd,
+			 [SLOT_PIDFD] = cmd->init_pidfd,
+			 [SLOT_PLAN] = plan_fd,
+			 [SLOT_LEAF] = cmd->leaf_fd,
+			 [SLOT_PROGRAM] = program_fd},
 		.argv = argv,
 		.envp = cmd->envp,
 	};

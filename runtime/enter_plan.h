@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime/enter_plan.h - what the keeper (enter.c) and the joiner (join/join.c) agree on
  *
- * The joiner is a program of its own, without a C library. It is executed with the descriptors below
- * in their places, the command's environment, and the arguments
- *     "join"  "<uid> <gid> <ignored signals> <1 with a leaf>"  <working directory>  <the command's...>
+ * The joiner is a program of its own, without a C library. It is executed with the descriptors
+ * below in their places, the command's environment, and the arguments "join"  "<uid> <gid> <ignored
+ * signals> <1 with a leaf>"  <working directory>  <the command's...>
  */
 #pragma once
 

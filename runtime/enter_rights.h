@@ -2,9 +2,9 @@
 /* runtime/enter_rights.h - the last steps before hostile code, the one place where rights are set
  *
  * Compiled into the keeper (process 1's last steps in launch.c's child) and into the joiner (every
- * command), so that neither can have rights the other has not. Runs inside, with every capability over
- * the sandbox's namespaces on entry and a sandbox process's rights on return. Raw system calls on
- * prepared bytes: no memory is allocated, nothing is looked up.
+ * command), so that neither can have rights the other has not. Runs inside, with every capability
+ * over the sandbox's namespaces on entry and a sandbox process's rights on return. Raw system calls
+ * on prepared bytes: no memory is allocated, nothing is looked up.
  */
 #pragma once
 
@@ -22,7 +22,8 @@
 #include "runtime/enter.h"
 
 enum {
-	NOFILE_SOFT = 1024, /* select() breaks above it; programs that want more raise it themselves */
+	NOFILE_SOFT =
+		1024, /* select() breaks above it; programs that want more raise it themselves */
 	NOFILE_HARD = 65536,
 	STACK_SOFT = 8 << 20,
 	SHARED_ACCOUNT = 4096,
@@ -35,22 +36,22 @@ static const struct rights_limit {
 	uint32_t resource;
 	uint64_t soft, hard;
 } rights_limits[] = {
-	{ RLIMIT_CORE, 0, 0 }, /* a piped core_pattern would run a program of the host */
-	{ RLIMIT_NOFILE, NOFILE_SOFT, NOFILE_HARD },
-	{ RLIMIT_STACK, STACK_SOFT, RLIM_INFINITY }, /* an address space looks alike on every host */
+	{RLIMIT_CORE, 0, 0}, /* a piped core_pattern would run a program of the host */
+	{RLIMIT_NOFILE, NOFILE_SOFT, NOFILE_HARD},
+	{RLIMIT_STACK, STACK_SOFT, RLIM_INFINITY}, /* an address space looks alike on every host */
 	/* Accounts that all sandboxes of a user share: no larger setting of a host is passed on. */
-	{ RLIMIT_SIGPENDING, SHARED_ACCOUNT, SHARED_ACCOUNT },
-	{ RLIMIT_MSGQUEUE, MSGQUEUE_BYTES, MSGQUEUE_BYTES },
-	{ RLIMIT_MEMLOCK, MEMLOCK_BYTES, MEMLOCK_BYTES },
-	{ RLIMIT_RTPRIO, 0, 0 },
-	{ RLIMIT_NICE, 0, 0 },
+	{RLIMIT_SIGPENDING, SHARED_ACCOUNT, SHARED_ACCOUNT},
+	{RLIMIT_MSGQUEUE, MSGQUEUE_BYTES, MSGQUEUE_BYTES},
+	{RLIMIT_MEMLOCK, MEMLOCK_BYTES, MEMLOCK_BYTES},
+	{RLIMIT_RTPRIO, 0, 0},
+	{RLIMIT_NICE, 0, 0},
 };
 
 static inline long rights_set_limit(const struct rights_limit *limit)
 {
 	struct {
 		uint64_t soft, hard;
-	} now = { 0, 0 }, next = { limit->soft, limit->hard };
+	} now = {0, 0}, next = {limit->soft, limit->hard};
 	long r = RAW(__NR_prlimit64, 0, limit->resource, NULL, &now);
 
 	if (r < 0)
@@ -89,8 +90,8 @@ static inline long rights_set_caps(const struct caps_plan *plan)
 	return r < 0 ? r : RAW(__NR_capset, &header, plan->data);
 }
 
-/* A change of credentials sets the flag to fs.suid_dumpable, which may be 1, so this follows every one
- * of them, and believes only what it reads back. */
+/* A change of credentials sets the flag to fs.suid_dumpable, which may be 1, so this follows every
+ * one of them, and believes only what it reads back. */
 static inline long rights_set_not_dumpable(void)
 {
 	long r = RAW(__NR_prctl, PR_SET_DUMPABLE, 0);

@@ -11,10 +11,10 @@
  *      call ends in the otherwise unused verdict TRACE with the block's number, and that
  *      instruction is then replaced by a jump to the block, which refuses or allows.
  *
- * Why not libseccomp for part 2: it has no "one of these, else this error" and no "all but these" on
- * the low 32 bits. Written with single-bit masks they double the program, and checks in front of the
- * list instead of behind it cost every call number of that walk a few steps more (measured: a sixth
- * of the loading time, which is paid for every command).
+ * Why not libseccomp for part 2: it has no "one of these, else this error" and no "all but these"
+ * on the low 32 bits. Written with single-bit masks they double the program, and checks in front of
+ * the list instead of behind it cost every call number of that walk a few steps more (measured: a
+ * sixth of the loading time, which is paid for every command).
  */
 #include "runtime/seccomp.h"
 
@@ -39,8 +39,8 @@ struct arch {
 };
 
 static const struct arch arch_table[] = {
-	{ "x86_64", SCMP_ARCH_X86_64 },
-	{ "aarch64", SCMP_ARCH_AARCH64 },
+	{"x86_64", SCMP_ARCH_X86_64},
+	{"aarch64", SCMP_ARCH_AARCH64},
 };
 
 /* Part 2 under construction; a fixed size, since the table is. */
@@ -62,8 +62,8 @@ static const struct arch *arch_find(const char *name)
 	return NULL;
 }
 
-/* The call's number for this architecture's rules. Return: 1, 0 when the architecture lacks the call,
- * -1 when nobody knows the name. */
+/* The call's number for this architecture's rules. Return: 1, 0 when the architecture lacks the
+ * call, -1 when nobody knows the name. */
 static int resolve(const struct arch *arch, const char *name, int *ret_nr)
 {
 	int nr = seccomp_syscall_resolve_name_arch(arch->token, name);
@@ -80,7 +80,7 @@ static bool emit(struct blocks *b, uint16_t code, uint8_t jt, uint8_t jf, uint32
 {
 	if (b->count == BLOCK_INSNS_MAX)
 		return false;
-	b->insn[b->count++] = (struct sock_filter){ code, jt, jf, k };
+	b->insn[b->count++] = (struct sock_filter){code, jt, jf, k};
 	return true;
 }
 
@@ -97,12 +97,14 @@ static bool emit_return(struct blocks *b, uint32_t verdict)
 }
 
 /* When A equals one of the values, skip so many instructions after this; else go on. */
-static bool emit_skip_if_any(struct blocks *b, const struct seccomp_values *values, unsigned int skip)
+static bool emit_skip_if_any(struct blocks *b, const struct seccomp_values *values,
+			     unsigned int skip)
 {
 	for (unsigned int i = 0; i < values->count; i++) {
 		unsigned int left = values->count - i - 1u;
 
-		if (!emit(b, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(left + skip), 0, values->value[i]))
+		if (!emit(b, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(left + skip), 0,
+			  values->value[i]))
 			return false;
 	}
 	return true;
@@ -175,7 +177,8 @@ static int filter_init(const struct arch *arch, scmp_filter_ctx *ret, struct err
 		return err_set(e, ERR_HOST, "this libseccomp is older than 2.5");
 	if (arch->token == seccomp_arch_native())
 		return 0;
-	if (seccomp_arch_remove(ctx, SCMP_ARCH_NATIVE) != 0 || seccomp_arch_add(ctx, arch->token) != 0)
+	if (seccomp_arch_remove(ctx, SCMP_ARCH_NATIVE) != 0 ||
+	    seccomp_arch_add(ctx, arch->token) != 0)
 		return err_set(e, ERR_HOST, "libseccomp cannot build filters for %s", arch->name);
 	return 0;
 }
@@ -205,7 +208,8 @@ static int add_call(struct build *b, uint32_t action, const char *name, struct e
 			action = SCMP_ACT_TRACE((uint32_t)block);
 	}
 	/* Rules are given in the native architecture's numbers, also for another one. */
-	int rc = seccomp_rule_add_array(b->ctx, action, seccomp_syscall_resolve_name(name), 0, NULL);
+	int rc =
+		seccomp_rule_add_array(b->ctx, action, seccomp_syscall_resolve_name(name), 0, NULL);
 	if (rc != 0) {
 		errno = -rc;
 		return err_sys(e, "add %s to a system call filter", name);
@@ -243,7 +247,8 @@ static int add_row(struct build *b, const struct seccomp_row *row, struct err *e
 	return 0;
 }
 
-/* Replace each TRACE verdict of the list by a jump to its block behind the list. Return: how many. */
+/* Replace each TRACE verdict of the list by a jump to its block behind the list. Return: how many.
+ */
 static size_t link_blocks(struct sock_filter *code, size_t list, const struct blocks *b)
 {
 	size_t linked = 0;
@@ -255,8 +260,8 @@ static size_t link_blocks(struct sock_filter *code, size_t list, const struct bl
 		    (code[i].k & SECCOMP_RET_ACTION_FULL) != SECCOMP_RET_TRACE ||
 		    block >= b->block_count)
 			continue;
-		code[i] = (struct sock_filter){ BPF_JMP | BPF_JA, 0, 0,
-						(uint32_t)(list + b->start[block] - (i + 1)) };
+		code[i] = (struct sock_filter){BPF_JMP | BPF_JA, 0, 0,
+					       (uint32_t)(list + b->start[block] - (i + 1))};
 		linked++;
 	}
 	return linked;
@@ -309,10 +314,11 @@ static void build_done(struct build *b)
 int seccomp_compile(enum seccomp_role role, const char *arch_name, struct seccomp_program *ret,
 		    struct err *e)
 {
-	_cleanup_(build_done) struct build b = { .arch = arch_find(arch_name), .role = 1u << role };
+	_cleanup_(build_done) struct build b = {.arch = arch_find(arch_name), .role = 1u << role};
 
 	if (!b.arch)
-		return err_set(e, ERR_HOST, "no system call filter for the architecture %s", arch_name);
+		return err_set(e, ERR_HOST, "no system call filter for the architecture %s",
+			       arch_name);
 	if (filter_init(b.arch, &b.ctx, e) != 0)
 		return -1;
 	for (size_t i = 0; i < seccomp_row_count; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime/base/raw.h - system calls without a C library
  *
- * For code that runs between fork and exec, and for programs of ours that have no library at all. No
- * errno: the result is the kernel's, -4095..-1 for an error.
+ * For code that runs between fork and exec, and for programs of ours that have no library at all.
+ * No errno: the result is the kernel's, -4095..-1 for an error.
  */
 #pragma once
 
@@ -42,12 +42,12 @@ static inline long raw_call5(long nr, long a, long b, long c, long d, long e)
 #endif
 
 /* RAW(number, up to five arguments), whatever their types. */
-#define RAW_PICK(nr, a, b, c, d, e, ...) \
+#define RAW_PICK(nr, a, b, c, d, e, ...)                                                           \
 	raw_call5((nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
 #define RAW(...) RAW_PICK(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
 
-/* raw_clone3() - clone3() whose child starts in fn(arg) on the stack of args: it must not return into
- * frames that a parent in the same memory still uses. fn must not return. */
+/* raw_clone3() - clone3() whose child starts in fn(arg) on the stack of args: it must not return
+ * into frames that a parent in the same memory still uses. fn must not return. */
 static inline long raw_clone3(const void *args, unsigned long size, void (*fn)(void *), void *arg)
 {
 #if defined(__x86_64__)

@@ -5,21 +5,21 @@
  * Two processes run this program.
  *   joiner   a child of the keeper with the keeper's uid, outside the sandbox's pid namespace, so
  *            nothing inside can address it. Becomes non-dumpable, joins the namespaces of process 1
- *            and clones the command. It sleeps until the command has executed or died, and it alone:
- *            the keeper has a deadline.
- *   command  a child of the keeper, in the sandbox's pid namespace, and in the joiner's memory until
- *            its exec. Visible to hostile processes from its first instruction: they can stop or kill
- *            it; they cannot read it, because it is non-dumpable and holds more capabilities than they
- *            do until the last steps.
+ *            and clones the command. It sleeps until the command has executed or died, and it
+ * alone: the keeper has a deadline. command  a child of the keeper, in the sandbox's pid namespace,
+ * and in the joiner's memory until its exec. Visible to hostile processes from its first
+ * instruction: they can stop or kill it; they cannot read it, because it is non-dumpable and holds
+ * more capabilities than they do until the last steps.
  *
  * No C library and next to no memory: starting costs half of what a copy of the keeper would, a
- * command that is being started never holds a byte of the keeper's (its command line and environment
- * are the command's own), and /proc/PID/exe leads to a sealed memory file, so that a script with
+ * command that is being started never holds a byte of the keeper's (its command line and
+ * environment are the command's own), and /proc/PID/exe leads to a sealed memory file, so that a
+ * script with
  * "#!/proc/self/exe" gets hold of nothing that could be overwritten (CVE-2019-5736).
  *
- * Trusted: what the keeper passed, see enter_plan.h. Not trusted: everything found inside, that is the
- * path of the working directory and the program executed. A test compares every system call with a
- * checked-in list.
+ * Trusted: what the keeper passed, see enter_plan.h. Not trusted: everything found inside, that is
+ * the path of the working directory and the program executed. A test compares every system call
+ * with a checked-in list.
  */
 #include <linux/capability.h>
 #include <linux/close_range.h>
@@ -38,12 +38,14 @@
 #include "runtime/enter_rights.h"
 
 enum {
-	FATAL_EXIT = 125,	   /* the command was reported as failed; nobody shows this number */
-	COMMAND_STACK = 16 * 1024, /* of the command until its exec: one PATH_MAX buffer and frames */
+	FATAL_EXIT = 125, /* the command was reported as failed; nobody shows this number */
+	COMMAND_STACK =
+		16 * 1024, /* of the command until its exec: one PATH_MAX buffer and frames */
 	FILE_MODE_MASK = 022,
 	SIGNALS = 64,
 	SIG_SETMASK = 2, /* the kernel's header clashes with the library's types */
-	KERNEL_SIGACTION_WORDS = 4, /* handler, flags, restorer, mask; all zero is the default action */
+	KERNEL_SIGACTION_WORDS =
+		4, /* handler, flags, restorer, mask; all zero is the default action */
 };
 
 /* The command writes it too, until its exec. */
@@ -71,11 +73,11 @@ void *memset(void *to, int byte, size_t len)
 	return to;
 }
 
-/* The pipe holds thousands of these and a write this small is never split. When nobody reads any more
- * there is nobody to tell. */
+/* The pipe holds thousands of these and a write this small is never split. When nobody reads any
+ * more there is nobody to tell. */
 static void tell(uint32_t kind, uint32_t stage, int32_t error, int32_t value)
 {
-	struct enter_status status = { kind, stage, error, value };
+	struct enter_status status = {kind, stage, error, value};
 
 	(void)RAW(__NR_write, SLOT_STATUS, &status, sizeof(status));
 }
@@ -101,8 +103,8 @@ static void step(uint32_t stage, long result)
 		fail(stage, result);
 }
 
-/* Its own namespace makes the leaf the root of what /proc/self/cgroup shows. Joining process 1's would
- * not do: with nsdelegate the kernel then refuses to clone into a leaf outside it. */
+/* Its own namespace makes the leaf the root of what /proc/self/cgroup shows. Joining process 1's
+ * would not do: with nsdelegate the kernel then refuses to clone into a leaf outside it. */
 static long own_cgroup_namespace(void)
 {
 	long r = RAW(__NR_unshare, CLONE_NEWCGROUP);
@@ -120,9 +122,9 @@ static long set_ids(void)
 	return r < 0 ? r : RAW(__NR_setresuid, uid, uid, uid);
 }
 
-/* ENOSYS: a kernel without keys. EDQUOT: the 200 keys one id may own, shared by every sandbox of that
- * id; the keyring inherited instead is the keeper's own fresh one, and the filter refuses every key
- * call anyway. */
+/* ENOSYS: a kernel without keys. EDQUOT: the 200 keys one id may own, shared by every sandbox of
+ * that id; the keyring inherited instead is the keeper's own fresh one, and the filter refuses
+ * every key call anyway. */
 static long new_keyring(void)
 {
 	long r = RAW(__NR_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
@@ -134,8 +136,8 @@ static long new_keyring(void)
  * (/proc/self/fd/N, /proc/PID/cwd), and what is reached must be below our root: CVE-2024-21626. */
 static long enter_directory(void)
 {
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-				.resolve = RESOLVE_NO_MAGICLINKS };
+	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+			       .resolve = RESOLVE_NO_MAGICLINKS};
 	char reached[PATH_MAX];
 	long fd = RAW(__NR_openat2, AT_FDCWD, joiner.cwd, &how, sizeof(how)), r;
 
@@ -169,7 +171,7 @@ static long reset_signals(void)
 
 static void restrict_rights(void)
 {
-	struct sock_fprog filter = { (unsigned short)plan.filter_len, plan.filter };
+	struct sock_fprog filter = {(unsigned short)plan.filter_len, plan.filter};
 	int error = 0;
 	int stage = rights_apply(&plan.caps, &filter, &error);
 
@@ -177,10 +179,10 @@ static void restrict_rights(void)
 		fail((uint32_t)stage, -error);
 }
 
-#define STEP(name, call)               \
-	do {                           \
-		joiner.stage = (name); \
-		step((name), (call));  \
+#define STEP(name, call)                                                                           \
+	do {                                                                                       \
+		joiner.stage = (name);                                                             \
+		step((name), (call));                                                              \
 	} while (0)
 
 static void command_main(void *arg)
@@ -290,8 +292,8 @@ void __attribute__((noreturn, used)) join_main(long *stack)
 	pid = clone_command();
 	step(ENTER_CLONE, pid);
 
-	/* It has executed, or it has died: killed from inside, or with its cgroup before it ever ran,
-	 * as in a frozen one. */
+	/* It has executed, or it has died: killed from inside, or with its cgroup before it ever
+	 * ran, as in a frozen one. */
 	if (!joiner.pid_told)
 		tell(ENTER_PID, 0, 0, (int32_t)pid);
 	if (!joiner.failed && joiner.stage != ENTER_EXEC)

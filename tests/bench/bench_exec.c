@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/bench/bench_exec.c - what starting a command in a sandbox costs, against posix_spawn
  *
- * Both ways alternate in one run, so that a busy machine slows both. Reported are medians, the fastest
- * and processor time, each with the ratio, for a program without a C library and for /bin/true; see
- * exit0.c for why both. Needs what the tests in tests/sys need. Usage: bench_exec EXIT0 [ROUNDS]
+ * Both ways alternate in one run, so that a busy machine slows both. Reported are medians, the
+ * fastest and processor time, each with the ratio, for a program without a C library and for
+ * /bin/true; see exit0.c for why both. Needs what the tests in tests/sys need. Usage: bench_exec
+ * EXIT0 [ROUNDS]
  */
 #include <spawn.h>
 #include <sys/resource.h>
@@ -40,7 +41,8 @@ static int run_spawn(const struct cell *cell, char *const *argv)
 	pid_t pid;
 
 	(void)cell;
-	if (posix_spawn(&pid, argv[0], NULL, NULL, argv, cell_env) != 0 || waitpid(pid, &status, 0) != pid)
+	if (posix_spawn(&pid, argv[0], NULL, NULL, argv, cell_env) != 0 ||
+	    waitpid(pid, &status, 0) != pid)
 		return -1;
 	return status;
 }
@@ -66,12 +68,13 @@ static int run_enter(const struct cell *cell, char *const *argv)
 			pid = message.value;
 	}
 	(void)close(pipe_fd[0]);
-	if (joiner <= 0 || waitpid(joiner, NULL, 0) != joiner || pid <= 0 || waitpid(pid, &status, 0) != pid)
+	if (joiner <= 0 || waitpid(joiner, NULL, 0) != joiner || pid <= 0 ||
+	    waitpid(pid, &status, 0) != pid)
 		return -1;
 	return status;
 }
 
-static int (*const ways[WAYS])(const struct cell *, char *const *) = { run_spawn, run_enter };
+static int (*const ways[WAYS])(const struct cell *, char *const *) = {run_spawn, run_enter};
 
 static int compare(const void *a, const void *b)
 {
@@ -116,10 +119,11 @@ static void report(const char *name, int rounds, double *sample[WAYS], const dou
 	for (int way = 0; way < WAYS; way++)
 		qsort(sample[way], (size_t)rounds, sizeof(double), compare);
 	double spawn = sample[0][rounds / 2], enter = sample[1][rounds / 2];
-	printf("%-10s posix_spawn %7.1f us   sandbox %7.1f us   ratio %.2f   p99 %.1f, %.1f us\n", name,
-	       spawn, enter, enter / spawn, sample[0][rounds * 99 / 100], sample[1][rounds * 99 / 100]);
-	printf("%-10s   fastest  %7.1f              %7.1f         %.2f\n", "", sample[0][0], sample[1][0],
-	       sample[1][0] / sample[0][0]);
+	printf("%-10s posix_spawn %7.1f us   sandbox %7.1f us   ratio %.2f   p99 %.1f, %.1f us\n",
+	       name, spawn, enter, enter / spawn, sample[0][rounds * 99 / 100],
+	       sample[1][rounds * 99 / 100]);
+	printf("%-10s   fastest  %7.1f              %7.1f         %.2f\n", "", sample[0][0],
+	       sample[1][0], sample[1][0] / sample[0][0]);
 	printf("%-10s   processor%7.1f              %7.1f         %.2f\n", "", cpu[0], cpu[1],
 	       cpu[1] / cpu[0]);
 }
@@ -127,9 +131,9 @@ static void report(const char *name, int rounds, double *sample[WAYS], const dou
 int main(int argc, char **argv)
 {
 	char exit0[128], true_path[] = "/bin/true";
-	char *programs[PROGRAMS][2] = { { exit0, NULL }, { true_path, NULL } };
-	static const char *const names[PROGRAMS] = { "exit0", "/bin/true" };
-	double *sample[PROGRAMS][WAYS], cpu[PROGRAMS][WAYS] = { { 0 } };
+	char *programs[PROGRAMS][2] = {{exit0, NULL}, {true_path, NULL}};
+	static const char *const names[PROGRAMS] = {"exit0", "/bin/true"};
+	double *sample[PROGRAMS][WAYS], cpu[PROGRAMS][WAYS] = {{0}};
 	int rounds = argc > 2 ? atoi(argv[2]) : ROUNDS_DEFAULT;
 	struct cell cell;
 	struct err e;

@@ -24,7 +24,7 @@ LAYERS = (
     ("mechanisms", ("runtime/userns*", "runtime/subid*", "runtime/mounts*", "runtime/overlay*",
                     "runtime/net*", "runtime/cgroup*", "runtime/caps*", "runtime/seccomp*",
                     "runtime/store*", "runtime/sweep*", "runtime/tar_*", "runtime/helper*")),
-    ("assembly", ("runtime/enter*", "runtime/launch*", "runtime/init/*")),
+    ("assembly", ("runtime/enter*", "runtime/launch*", "runtime/init/*", "runtime/join/*")),
     ("registry", ("runtime/peer*", "runtime/reap*", "runtime/output*", "runtime/registry*",
                   "runtime/exec*", "runtime/present*", "runtime/image*")),
     ("keeper", ("runtime/control*", "runtime/keeper*", "runtime/doctor*")),

@@ -3,8 +3,8 @@
  *
  * Test code: a pid 1 in seven new namespaces over the host's own root directory with a proc of its
  * own, ids mapped as a sandbox's, rights applied by enter_apply_rights(), optionally in a cgroup
- * directory of its own. So tests and measurements of runtime/enter.c do not depend on how a root file
- * system is put together. Runs as root, or as root of a user namespace with 65536 ids.
+ * directory of its own. So tests and measurements of runtime/enter.c do not depend on how a root
+ * file system is put together. Runs as root, or as root of a user namespace with 65536 ids.
  */
 #pragma once
 
@@ -48,8 +48,8 @@ struct cell {
 /* How to make one that differs from a sandbox on purpose. */
 struct cell_options {
 	bool no_cgroup;
-	bool all_caps;	  /* pid 1 and commands keep every capability */
-	bool no_filter;	  /* a filter that allows everything */
+	bool all_caps;	/* pid 1 and commands keep every capability */
+	bool no_filter; /* a filter that allows everything */
 	bool dumpable_init;
 };
 
@@ -102,7 +102,7 @@ static inline int cell_make_leaf(const struct cell *cell, const char *name)
 /* A cgroup v2 directory we may use: $MCPT_CGROUP, else one below the mount of the v2 hierarchy. */
 static inline int cell_make_cgroup(struct cell *cell)
 {
-	static const char *const mounts[] = { "/sys/fs/cgroup/unified", "/sys/fs/cgroup" };
+	static const char *const mounts[] = {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"};
 	char path[PATH_MAX + 16];
 	const char *parent = getenv("MCPT_CGROUP");
 
@@ -114,8 +114,8 @@ static inline int cell_make_cgroup(struct cell *cell)
 	if (!parent)
 		return -1;
 	static unsigned int serial;
-	(void)snprintf(cell->cgroup, sizeof(cell->cgroup), "%s/mcpt-cell-%d-%u", parent, (int)getpid(),
-		       serial++);
+	(void)snprintf(cell->cgroup, sizeof(cell->cgroup), "%s/mcpt-cell-%d-%u", parent,
+		       (int)getpid(), serial++);
 	if (mkdir(cell->cgroup, 0755) != 0) {
 		cell->cgroup[0] = '\0';
 		return -1;
@@ -135,8 +135,9 @@ static inline int cell_cgroup_write(const struct cell *cell, const char *file, c
 	return cell_write(path, text);
 }
 
-/* cell_kill_leaf() - kill what is in "exec-0" or "exec-1" and, once it is reaped, make the leaf anew: a
- * process cloned into a cgroup that was killed before dies at birth (see cgroup_leaf_kill()). */
+/* cell_kill_leaf() - kill what is in "exec-0" or "exec-1" and, once it is reaped, make the leaf
+ * anew: a process cloned into a cgroup that was killed before dies at birth (see
+ * cgroup_leaf_kill()). */
 static inline void cell_kill_leaf(const struct cell *cell, const char *name)
 {
 	char file[64];
@@ -197,8 +198,8 @@ cell_init_main(const struct cell *cell, const struct cell_options *opt, int go_f
 
 static inline int cell_prepare_rights(struct cell *cell, const struct cell_options *opt)
 {
-	static struct sock_filter allow = { BPF_RET | BPF_K, 0, 0, 0x7fff0000 };
-	struct err e = { .code = ERR_NONE };
+	static struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, 0x7fff0000};
+	struct err e = {.code = ERR_NONE};
 
 	if (opt->no_filter) {
 		cell->program.prog.filter = malloc(sizeof(allow));
@@ -251,7 +252,8 @@ static inline int cell_open(struct cell *cell, const struct cell_options *option
 	memset(cell, 0, sizeof(*cell));
 	cell->init_cgroup_fd = cell->leaf_fd = cell->other_leaf_fd = cell->init_pidfd = -1;
 	cell->root_id = cell_root_id();
-	if (cell_copy_self(cell) != 0 || cell_prepare_rights(cell, opt) != 0 || (!opt->no_cgroup && cell_make_cgroup(cell) != 0))
+	if (cell_copy_self(cell) != 0 || cell_prepare_rights(cell, opt) != 0 ||
+	    (!opt->no_cgroup && cell_make_cgroup(cell) != 0))
 		return -1;
 	if (pipe2(go, O_CLOEXEC) != 0)
 		return -1;
@@ -299,7 +301,7 @@ static inline void cell_close(struct cell *cell)
 	(void)unlink(cell->self);
 	(void)rmdir(cell->dir);
 	for (int i = 0; cell->cgroup[0] && i < 4; i++) {
-		static const char *const below[] = { "/exec-0", "/exec-1", "/init", "" };
+		static const char *const below[] = {"/exec-0", "/exec-1", "/init", ""};
 		(void)snprintf(path, sizeof(path), "%s%s", cell->cgroup, below[i]);
 		/* A killed process leaves its cgroup a moment after it was reaped. */
 		for (int tries = 0; rmdir(path) != 0 && errno == EBUSY && tries < 500; tries++)
@@ -340,7 +342,7 @@ static inline void cell_status(struct cell_run *run, int status_fd, int deadline
 
 	for (;;) {
 		uint64_t now = cell_now_ms();
-		struct pollfd p = { .fd = status_fd, .events = POLLIN };
+		struct pollfd p = {.fd = status_fd, .events = POLLIN};
 		if (now >= end || poll(&p, 1, (int)(end - now)) != 1)
 			return;
 		ssize_t got = read(status_fd, &s, sizeof(s));
@@ -360,7 +362,7 @@ static inline void cell_output(struct cell_run *run, int fd, int deadline_ms)
 
 	for (;;) {
 		uint64_t now = cell_now_ms();
-		struct pollfd p = { .fd = fd, .events = POLLIN };
+		struct pollfd p = {.fd = fd, .events = POLLIN};
 		if (now >= end || poll(&p, 1, (int)(end - now)) != 1)
 			break;
 		ssize_t got = read(fd, run->output + run->output_len,
@@ -374,7 +376,7 @@ static inline void cell_output(struct cell_run *run, int fd, int deadline_ms)
 
 static char cell_env_path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 static char cell_env_home[] = "HOME=/root";
-static char *const cell_env[] = { cell_env_path, cell_env_home, NULL };
+static char *const cell_env[] = {cell_env_path, cell_env_home, NULL};
 
 /* execve() takes char *const[] and changes nothing. */
 static inline char *cell_text(const char *text)
@@ -407,8 +409,8 @@ struct cell_started {
 
 /* cell_start() - make the pipes, as the keeper does, and start; fills in the descriptors the caller
  * left at -1. */
-static inline int cell_start(const struct cell *cell, struct enter_command *cmd, struct cell_run *run,
-			    struct cell_started *ret)
+static inline int cell_start(const struct cell *cell, struct enter_command *cmd,
+			     struct cell_run *run, struct cell_started *ret)
 {
 	_cleanup_fd_ int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int status[2], output[2];
@@ -465,7 +467,7 @@ static inline int cell_run(const struct cell *cell, struct enter_command *cmd, s
 /* cell_sh() - run a shell command with the usual parts. */
 static inline int cell_sh(const struct cell *cell, const char *script, struct cell_run *run)
 {
-	char *argv[] = { cell_text("/bin/sh"), cell_text("-c"), cell_text(script), NULL };
+	char *argv[] = {cell_text("/bin/sh"), cell_text("-c"), cell_text(script), NULL};
 	struct enter_command cmd = cell_command(cell, argv);
 
 	return cell_run(cell, &cmd, run);

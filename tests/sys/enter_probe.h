@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/sys/enter_probe.h - says what a command inside finds itself to be, one "key value" a line
  *
- * Part of a test program that is executed again inside. A program instead of a shell script, because
- * a shell opens descriptors and changes signals of its own.
+ * Part of a test program that is executed again inside. A program instead of a shell script,
+ * because a shell opens descriptors and changes signals of its own.
  */
 #pragma once
 
@@ -44,10 +44,10 @@ static inline void probe_print_limits(void)
 	static const struct {
 		const char *name;
 		int resource;
-	} rows[] = { { "core", RLIMIT_CORE },	  { "nofile", RLIMIT_NOFILE },
-		     { "stack", RLIMIT_STACK },	  { "sigpending", RLIMIT_SIGPENDING },
-		     { "msgqueue", RLIMIT_MSGQUEUE }, { "memlock", RLIMIT_MEMLOCK },
-		     { "rtprio", RLIMIT_RTPRIO }, { "nice", RLIMIT_NICE } };
+	} rows[] = {{"core", RLIMIT_CORE},	   {"nofile", RLIMIT_NOFILE},
+		    {"stack", RLIMIT_STACK},	   {"sigpending", RLIMIT_SIGPENDING},
+		    {"msgqueue", RLIMIT_MSGQUEUE}, {"memlock", RLIMIT_MEMLOCK},
+		    {"rtprio", RLIMIT_RTPRIO},	   {"nice", RLIMIT_NICE}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct rlimit r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/sys/test_enter.c - a command started by enter_start_joiner() has exactly what it should have */
+/* tests/sys/test_enter.c - a command started by enter_start_joiner() has exactly what it should
+ * have */
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -7,7 +8,8 @@
 #include "tests/sys/enter_probe.h"
 #include "tests/unit/tap.h"
 
-/* The rest of the first line that begins with key and a blank. Return: ret, NULL when there is none. */
+/* The rest of the first line that begins with key and a blank. Return: ret, NULL when there is
+ * none. */
 static char *line_of(const char *text, const char *key, char *ret, size_t size)
 {
 	size_t key_len = strlen(key);
@@ -27,10 +29,10 @@ static char *line_of(const char *text, const char *key, char *ret, size_t size)
 	return NULL;
 }
 
-#define tap_line(text, key, want, ...)                                                     \
-	({                                                                                 \
-		char _line[8192];                                                          \
-		tap_str(line_of(text, key, _line, sizeof(_line)), want, __VA_ARGS__);      \
+#define tap_line(text, key, want, ...)                                                             \
+	({                                                                                         \
+		char _line[8192];                                                                  \
+		tap_str(line_of(text, key, _line, sizeof(_line)), want, __VA_ARGS__);              \
 	})
 
 static void test_protocol(const struct cell *cell)
@@ -55,9 +57,9 @@ static void test_protocol(const struct cell *cell)
 /* A Cap*, id or filter line of the command is the same as pid 1's. */
 static void test_identity(const struct cell *cell, const char *out)
 {
-	static const char *const keys[] = { "Uid:", "Gid:", "Groups:", "CapInh:", "CapPrm:", "CapEff:",
-					    "CapBnd:", "CapAmb:", "NoNewPrivs:", "Seccomp:",
-					    "Seccomp_filters:", "SigIgn:" };
+	static const char *const keys[] = {
+		"Uid:",	   "Gid:",    "Groups:",     "CapInh:",	 "CapPrm:",	     "CapEff:",
+		"CapBnd:", "CapAmb:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:", "SigIgn:"};
 	char self[64], init[64], self_line[256], init_line[256];
 
 	(void)cell;
@@ -67,8 +69,10 @@ static void test_identity(const struct cell *cell, const char *out)
 		const char *s = strstr(out, self), *n = strstr(out, init);
 		if (!tap_ok(s && n, "%s is in both status files", keys[i]))
 			continue;
-		(void)snprintf(self_line, sizeof(self_line), "%.*s", (int)strcspn(s + 5, "\n"), s + 5);
-		(void)snprintf(init_line, sizeof(init_line), "%.*s", (int)strcspn(n + 5, "\n"), n + 5);
+		(void)snprintf(self_line, sizeof(self_line), "%.*s", (int)strcspn(s + 5, "\n"),
+			       s + 5);
+		(void)snprintf(init_line, sizeof(init_line), "%.*s", (int)strcspn(n + 5, "\n"),
+			       n + 5);
 		/* The cell's pid 1 ignores SIGCHLD, a command ignores nothing. */
 		if (strcmp(keys[i], "SigIgn:") != 0)
 			tap_str(self_line, init_line, "%s is pid 1's", keys[i]);
@@ -98,13 +102,14 @@ static void test_limits(const char *out)
 	char line[64];
 	long long soft = -1, hard = -1;
 	tap_ok(line_of(out, "limit-nofile", line, sizeof(line)) &&
-		       sscanf(line, "%lld %lld", &soft, &hard) == 2 && soft <= 1024 && hard <= 65536,
+		       sscanf(line, "%lld %lld", &soft, &hard) == 2 && soft <= 1024 &&
+		       hard <= 65536,
 	       "open files: %lld of at most %lld", soft, hard);
 }
 
 static void test_probe(const struct cell *cell)
 {
-	char *argv[] = { cell_text(cell->self), cell_text("probe"), cell_text("an argument"), NULL };
+	char *argv[] = {cell_text(cell->self), cell_text("probe"), cell_text("an argument"), NULL};
 	struct enter_command cmd = cell_command(cell, argv);
 	struct cell_run run;
 
@@ -115,7 +120,8 @@ static void test_probe(const struct cell *cell)
 	tap_line(run.output, "umask", "022", "umask");
 	tap_line(run.output, "session", "1", "its own session and process group");
 	tap_line(run.output, "securebits", "0", "securebits");
-	tap_line(run.output, "env", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	tap_line(run.output, "env",
+		 "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		 "environment as given");
 	test_limits(run.output);
 	test_identity(cell, run.output);
@@ -128,7 +134,7 @@ static void test_probe(const struct cell *cell)
 
 static void test_script(const struct cell *cell)
 {
-	char *argv[] = { cell_text(cell->self), cell_text("probe"), NULL };
+	char *argv[] = {cell_text(cell->self), cell_text("probe"), NULL};
 	struct enter_command cmd = cell_command(cell, argv);
 	struct cell_run run;
 	_cleanup_fd_ int script = fd_memfd_sealed("command", "hello", 5, 0444, false);
@@ -142,7 +148,7 @@ static void test_script(const struct cell *cell)
 /* The keeper may hold the pipes under any numbers, the slots' own included, in any order. */
 static void test_descriptor_numbers(const struct cell *cell)
 {
-	char *argv[] = { cell_text(cell->self), cell_text("probe"), NULL };
+	char *argv[] = {cell_text(cell->self), cell_text("probe"), NULL};
 	struct cell_run run;
 	pid_t child;
 	int wait_status;
@@ -160,9 +166,9 @@ static void test_descriptor_numbers(const struct cell *cell)
 		int script = fcntl(memory, F_DUPFD_CLOEXEC, 102);
 
 		(void)syscall(SYS_close_range, 0, 99, 0);
-		cmd.leaf_fd = leaf < 0 ? -1 : fcntl(leaf, F_DUPFD_CLOEXEC, 0);	    /* 0 */
-		cmd.script_fd = fcntl(script, F_DUPFD_CLOEXEC, 0);		    /* 0 or 1 */
-		cmd.init_pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 0);		    /* 1 or 2 */
+		cmd.leaf_fd = leaf < 0 ? -1 : fcntl(leaf, F_DUPFD_CLOEXEC, 0); /* 0 */
+		cmd.script_fd = fcntl(script, F_DUPFD_CLOEXEC, 0);	       /* 0 or 1 */
+		cmd.init_pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 0);	       /* 1 or 2 */
 		for (int i = 0; i < 500; i++)
 			(void)fcntl(pidfd, F_DUPFD, 200); /* not close-on-exec, on purpose */
 		if (cell_run(cell, &cmd, &run) != 0)	  /* the pipes get 3 to 7 */
@@ -182,8 +188,8 @@ static void test_descriptor_numbers(const struct cell *cell)
 /* What the keeper's starter ignored or blocked does not reach a command. */
 static void test_signals(const struct cell *cell)
 {
-	static const int ignored[] = { SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGCHLD, SIGUSR1 };
-	char *argv[] = { cell_text(cell->self), cell_text("probe"), NULL };
+	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGCHLD, SIGUSR1};
+	char *argv[] = {cell_text(cell->self), cell_text("probe"), NULL};
 	struct enter_command cmd = cell_command(cell, argv);
 	struct cell_run run;
 	sigset_t all, before, after;
@@ -194,7 +200,8 @@ static void test_signals(const struct cell *cell)
 	}
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &before);
-	tap_ok(cell_run(cell, &cmd, &run) == 0, "a command of a keeper that ignores and blocks signals");
+	tap_ok(cell_run(cell, &cmd, &run) == 0,
+	       "a command of a keeper that ignores and blocks signals");
 	(void)sigprocmask(SIG_SETMASK, &before, &after);
 	tap_ok(sigismember(&after, SIGTERM) == 1, "the keeper's own mask is as it was");
 	tap_ok(strstr(run.output, "self SigIgn:\t0000000000000000\n") != NULL, "it ignores none");
@@ -205,13 +212,14 @@ static void test_signals(const struct cell *cell)
 
 static void test_other_user(const struct cell *cell)
 {
-	char *argv[] = { cell_text(cell->self), cell_text("probe"), NULL };
+	char *argv[] = {cell_text(cell->self), cell_text("probe"), NULL};
 	struct enter_command cmd = cell_command(cell, argv);
 	struct cell_run run;
 
 	cmd.uid = 1000;
 	cmd.gid = 1001;
-	tap_ok(cell_run(cell, &cmd, &run) == 0 && run.failed_messages == 0, "a command as user 1000");
+	tap_ok(cell_run(cell, &cmd, &run) == 0 && run.failed_messages == 0,
+	       "a command as user 1000");
 	tap_ok(strstr(run.output, "self Uid:\t1000\t1000\t1000\t1000\n") != NULL, "its user");
 	tap_ok(strstr(run.output, "self Gid:\t1001\t1001\t1001\t1001\n") != NULL, "its group");
 	tap_ok(strstr(run.output, "self CapEff:\t0000000000000000\n") != NULL, "no capability");
@@ -228,9 +236,9 @@ static void test_open_by_name(const struct cell *cell)
 {
 	static const char script[] =
 		"for f in /dev/stdout /dev/stderr /proc/self/fd/2; do echo $1 $f > $f; done";
-	static const uint32_t users[] = { 0, 65534, 1000 };
-	char *argv[] = { cell_text("/bin/sh"), cell_text("-c"), cell_text(script), cell_text("sh"),
-			 cell_text("x"), NULL };
+	static const uint32_t users[] = {0, 65534, 1000};
+	char *argv[] = {cell_text("/bin/sh"), cell_text("-c"), cell_text(script),
+			cell_text("sh"),      cell_text("x"),  NULL};
 	struct enter_command cmd = cell_command(cell, argv);
 	struct cell_run run;
 
@@ -255,20 +263,20 @@ struct failure_row {
 static void test_failures(const struct cell *cell)
 {
 	static const struct failure_row rows[] = {
-		{ "no such program", "/", "/no/such", ENTER_EXEC, ENOENT },
-		{ "a program that is a directory", "/", "/usr", ENTER_EXEC, EACCES },
-		{ "a program that is not one", "/", "/etc/passwd", ENTER_EXEC, EACCES },
-		{ "no such directory", "/no/such", "/bin/true", ENTER_CWD, ENOENT },
-		{ "a file as directory", "/etc/passwd", "/bin/true", ENTER_CWD, ENOTDIR },
-		{ "an empty directory name", "", "/bin/true", ENTER_CWD, ENOENT },
-		{ "pid 1's directory", "/proc/1/cwd", "/bin/true", ENTER_CWD, EACCES },
-		{ "pid 1's root and up", "/proc/1/root/../..", "/bin/true", ENTER_CWD, EACCES },
-		{ "own root by magic link", "/proc/self/root/../..", "/bin/true", ENTER_CWD, ELOOP },
+		{"no such program", "/", "/no/such", ENTER_EXEC, ENOENT},
+		{"a program that is a directory", "/", "/usr", ENTER_EXEC, EACCES},
+		{"a program that is not one", "/", "/etc/passwd", ENTER_EXEC, EACCES},
+		{"no such directory", "/no/such", "/bin/true", ENTER_CWD, ENOENT},
+		{"a file as directory", "/etc/passwd", "/bin/true", ENTER_CWD, ENOTDIR},
+		{"an empty directory name", "", "/bin/true", ENTER_CWD, ENOENT},
+		{"pid 1's directory", "/proc/1/cwd", "/bin/true", ENTER_CWD, EACCES},
+		{"pid 1's root and up", "/proc/1/root/../..", "/bin/true", ENTER_CWD, EACCES},
+		{"own root by magic link", "/proc/self/root/../..", "/bin/true", ENTER_CWD, ELOOP},
 	};
 	struct cell_run run;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		char *argv[] = { cell_text(rows[i].program), NULL };
+		char *argv[] = {cell_text(rows[i].program), NULL};
 		struct enter_command cmd = cell_command(cell, argv);
 		cmd.cwd = rows[i].cwd;
 		tap_ok(cell_run(cell, &cmd, &run) == 0 && run.status_eof, "%s", rows[i].desc);
@@ -285,7 +293,7 @@ static void test_failures(const struct cell *cell)
 /* CVE-2024-21626: no number names a directory of the host, or anything at all. */
 static void test_descriptor_paths(const struct cell *cell)
 {
-	char *argv[] = { cell_text("/bin/true"), NULL };
+	char *argv[] = {cell_text("/bin/true"), NULL};
 	unsigned int refused = 0;
 	char cwd[64];
 	struct cell_run run;
@@ -304,9 +312,9 @@ static void test_descriptor_paths(const struct cell *cell)
 
 static void test_bad_parts(const struct cell *cell)
 {
-	char *argv[] = { cell_text("/bin/true"), NULL };
-	struct sock_filter nonsense = { 0xffff, 0, 0, 0 };
-	struct sock_fprog bad_program = { 1, &nonsense };
+	char *argv[] = {cell_text("/bin/true"), NULL};
+	struct sock_filter nonsense = {0xffff, 0, 0, 0};
+	struct sock_fprog bad_program = {1, &nonsense};
 	struct enter_rights bad_rights = cell->rights;
 	struct enter_command cmd = cell_command(cell, argv);
 	struct cell_run run;
@@ -338,7 +346,7 @@ static void test_bad_parts(const struct cell *cell)
 	tap_int(run.failed.stage, ENTER_CAPS, "fails at the capabilities");
 
 	char *big = malloc(MAX_ARGUMENT + 1);
-	char *big_argv[] = { cell_text("/bin/true"), big, NULL };
+	char *big_argv[] = {cell_text("/bin/true"), big, NULL};
 	if (big) {
 		memset(big, 'x', MAX_ARGUMENT);
 		big[MAX_ARGUMENT] = '\0';
@@ -357,7 +365,7 @@ static void test_bad_parts(const struct cell *cell)
 
 static void test_no_cgroup(void)
 {
-	struct cell_options opt = { .no_cgroup = true };
+	struct cell_options opt = {.no_cgroup = true};
 	struct cell cell;
 	struct cell_run run;
 
@@ -373,12 +381,12 @@ static void test_dead(void)
 {
 	struct cell cell;
 	struct cell_run run;
-	char *argv[] = { cell_text("/bin/true"), NULL };
+	char *argv[] = {cell_text("/bin/true"), NULL};
 
 	if (!tap_ok(cell_open(&cell, NULL) == 0, "a sandbox"))
 		return;
 	(void)sys_pidfd_send_signal(cell.init_pidfd, SIGKILL);
-	struct pollfd dead = { .fd = cell.init_pidfd, .events = POLLIN };
+	struct pollfd dead = {.fd = cell.init_pidfd, .events = POLLIN};
 	(void)poll(&dead, 1, 5000);
 	struct enter_command cmd = cell_command(&cell, argv);
 	tap_ok(cell_run(&cell, &cmd, &run) == 0, "whose pid 1 is dead");
@@ -395,7 +403,7 @@ static void test_dead(void)
 /* One command with every part, for tests/sys/trace-enter. */
 static int run_for_trace(void)
 {
-	char *argv[] = { cell_text("/bin/true"), NULL };
+	char *argv[] = {cell_text("/bin/true"), NULL};
 	_cleanup_fd_ int script = fd_memfd_sealed("command", "hello", 5, 0444, false);
 	_cleanup_fd_ int high = fcntl(script, F_DUPFD_CLOEXEC, 20);
 	struct cell_run *run = calloc(1, sizeof(*run));
@@ -430,7 +438,8 @@ int main(int argc, char **argv, char **envp)
 		cell_close(&cell);
 		return tap_skip_all("cannot make namespaces and a cgroup here");
 	}
-	test_descriptor_numbers(&cell); /* first: in a child that knows none of enter.c's files yet */
+	test_descriptor_numbers(
+		&cell);	     /* first: in a child that knows none of enter.c's files yet */
 	test_signals(&cell); /* next: what is ignored is asked once */
 	test_protocol(&cell);
 	test_probe(&cell);

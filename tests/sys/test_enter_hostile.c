@@ -3,8 +3,8 @@
  *
  * The attackers are this program again, executed inside. What they must not achieve: to hold up the
  * keeper, to lose it a process or a message, to read the memory, the environment or the descriptors
- * of the joiner's copy. That they try hard enough is shown by stopped commands and by a naive joiner
- * that they do rob.
+ * of the joiner's copy. That they try hard enough is shown by stopped commands and by a naive
+ * joiner that they do rob.
  */
 #include <dirent.h>
 #include <linux/keyctl.h>
@@ -16,7 +16,13 @@
 #include "tests/sys/cell.h"
 #include "tests/unit/tap.h"
 
-enum { COMMANDS = 150, STUCK_MS = 150, PATIENCE_MS = 10000, KEEPER_BOUND_MS = 500, NAIVE_PAUSE_US = 30000 };
+enum {
+	COMMANDS = 150,
+	STUCK_MS = 150,
+	PATIENCE_MS = 10000,
+	KEEPER_BOUND_MS = 500,
+	NAIVE_PAUSE_US = 30000
+};
 
 /* At this address in the keeper and in every copy of it. */
 static char canary[64];
@@ -38,8 +44,8 @@ struct prey {
 static bool robs_memory(pid_t pid, const struct prey *prey)
 {
 	char got[sizeof(prey->secret)] = "";
-	struct iovec here = { got, sizeof(got) };
-	struct iovec there = { (void *)prey->address, sizeof(got) };
+	struct iovec here = {got, sizeof(got)};
+	struct iovec there = {(void *)prey->address, sizeof(got)};
 	char path[64];
 
 	if (process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)sizeof(got) &&
@@ -47,7 +53,8 @@ static bool robs_memory(pid_t pid, const struct prey *prey)
 		return true;
 	(void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && pread(fd, got, sizeof(got), (off_t)prey->address) == (ssize_t)sizeof(got) &&
+	return fd >= 0 &&
+	       pread(fd, got, sizeof(got), (off_t)prey->address) == (ssize_t)sizeof(got) &&
 	       strcmp(got, prey->secret) == 0;
 }
 
@@ -63,7 +70,7 @@ static bool robs_program(pid_t pid, const struct prey *prey)
 /* The keeper's environment, and its command line, which everybody may read of everybody. */
 static bool robs_environment(pid_t pid)
 {
-	static const char *const files[] = { "environ", "cmdline" };
+	static const char *const files[] = {"environ", "cmdline"};
 	char path[64], text[8192];
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
@@ -93,8 +100,9 @@ static bool robs_descriptors(pid_t pid)
 /* Look at every process for ever; print a line for each success. */
 static _Noreturn void attack_spy(char **argv)
 {
-	struct prey prey = { .address = strtoul(argv[2], NULL, 16), .dev = strtoul(argv[4], NULL, 10),
-			     .ino = strtoul(argv[5], NULL, 10) };
+	struct prey prey = {.address = strtoul(argv[2], NULL, 16),
+			    .dev = strtoul(argv[4], NULL, 10),
+			    .ino = strtoul(argv[5], NULL, 10)};
 
 	(void)snprintf(prey.secret, sizeof(prey.secret), "%s", argv[3]);
 	for (;;) {
@@ -104,11 +112,11 @@ static _Noreturn void attack_spy(char **argv)
 			pid_t pid = atoi(d->d_name);
 			if (pid <= 1 || pid == getpid())
 				continue;
-			const char *what = robs_memory(pid, &prey)	? "memory"
-					   : robs_program(pid, &prey)	? "program"
-					   : robs_environment(pid)	? "environment"
-					   : robs_descriptors(pid)	? "descriptors"
-									: NULL;
+			const char *what = robs_memory(pid, &prey)    ? "memory"
+					   : robs_program(pid, &prey) ? "program"
+					   : robs_environment(pid)    ? "environment"
+					   : robs_descriptors(pid)    ? "descriptors"
+								      : NULL;
 			if (what && write(1, what, strlen(what)) > 0)
 				(void)!write(1, "\n", 1);
 		}
@@ -119,7 +127,8 @@ static _Noreturn void attack_spy(char **argv)
 
 static int attack_keyring(void)
 {
-	long id = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", "mcpt-canary", 0);
+	long id = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user",
+			  "mcpt-canary", 0);
 
 	printf("%s\n", id >= 0 ? "found" : strerror(errno));
 	return 0;
@@ -163,7 +172,7 @@ static pid_t start_attacker(const struct cell *cell, char *const *argv, int out_
 
 static pid_t start_signaller(const struct cell *cell, const char *what)
 {
-	char *argv[] = { cell_text(cell->self), cell_text(what), NULL };
+	char *argv[] = {cell_text(cell->self), cell_text(what), NULL};
 
 	return start_attacker(cell, argv, 1);
 }
@@ -185,7 +194,7 @@ struct tally {
 /* One /bin/true under attack; at the deadline its leaf is killed, and then all must be known. */
 static void one_command(struct cell *cell, struct cell_run *run, struct tally *t, int patience_ms)
 {
-	char *argv[] = { cell_text("/bin/true"), NULL };
+	char *argv[] = {cell_text("/bin/true"), NULL};
 	struct enter_command cmd = cell_command(cell, argv);
 	struct cell_started s;
 	unsigned int was_stuck = t->stuck;
@@ -226,7 +235,8 @@ static void report(const struct tally *t, const char *name)
 {
 	tap_diag("%s: %u stuck until their leaf was killed; %u cancelled, %u killed, %u ran; "
 		 "slowest return %llu us",
-		 name, t->stuck, t->cancelled, t->killed, t->ran, (unsigned long long)t->slowest_us);
+		 name, t->stuck, t->cancelled, t->killed, t->ran,
+		 (unsigned long long)t->slowest_us);
 	tap_int(t->lost, 0, "%s: no process and no message lost", name);
 	tap_ok(t->slowest_us < KEEPER_BOUND_MS * 1000, "%s: the keeper is never held up", name);
 }
@@ -235,7 +245,7 @@ static void report(const struct tally *t, const char *name)
 static void test_stop(struct cell *cell)
 {
 	struct cell_run *run = calloc(1, sizeof(*run));
-	struct tally t = { 0 };
+	struct tally t = {0};
 	pid_t attacker = start_signaller(cell, "stop");
 
 	tap_ok(attacker > 0, "stop everything: the attacker runs");
@@ -252,7 +262,7 @@ static void test_stop(struct cell *cell)
 static void test_kill(struct cell *cell)
 {
 	struct cell_run *run = calloc(1, sizeof(*run));
-	struct tally t = { 0 };
+	struct tally t = {0};
 	pid_t attacker = start_signaller(cell, "kill");
 
 	tap_ok(attacker > 0, "kill everything: the attacker runs");
@@ -281,14 +291,15 @@ static void wait_frozen(const struct cell *cell)
 
 static void test_frozen(struct cell *cell)
 {
-	char *argv[] = { cell_text("/bin/true"), NULL };
+	char *argv[] = {cell_text("/bin/true"), NULL};
 	struct enter_command cmd = cell_command(cell, argv);
 	struct cell_run *run = calloc(1, sizeof(*run));
 	struct cell_started s;
 
 	(void)cell_cgroup_write(cell, "cgroup.freeze", "1");
 	wait_frozen(cell);
-	tap_ok(run && cell_start(cell, &cmd, run, &s) == 0 && run->return_us < KEEPER_BOUND_MS * 1000,
+	tap_ok(run && cell_start(cell, &cmd, run, &s) == 0 &&
+		       run->return_us < KEEPER_BOUND_MS * 1000,
 	       "frozen: a start returns at once");
 	cell_status(run, s.status_fd, STUCK_MS);
 	tap_ok(!run->status_eof && run->pid_messages == 0, "frozen: and says nothing");
@@ -296,7 +307,8 @@ static void test_frozen(struct cell *cell)
 	cell_finish(run, &s);
 	if (cell_renew_leaf(cell, "exec-0", &cell->leaf_fd) != 0)
 		tap_bail("make the leaf anew");
-	tap_ok(run->status_eof && run->pid > 0, "frozen: killing the leaf ends it, its pid is known");
+	tap_ok(run->status_eof && run->pid > 0,
+	       "frozen: killing the leaf ends it, its pid is known");
 	tap_ok(run->failed.stage == ENTER_CLONE && run->failed.error == ECANCELED,
 	       "frozen: it never ran an instruction");
 	tap_ok(WIFSIGNALED(run->wait_status), "frozen: its death is ours to reap");
@@ -334,7 +346,7 @@ static pid_t start_spy(const struct cell *cell, int out_fd)
 	(void)snprintf(address, sizeof(address), "%lx", (unsigned long)(uintptr_t)canary);
 	(void)snprintf(dev, sizeof(dev), "%lu", (unsigned long)st.st_dev);
 	(void)snprintf(ino, sizeof(ino), "%lu", (unsigned long)st.st_ino);
-	char *argv[] = { cell_text(cell->self), cell_text("spy"), address, canary, dev, ino, NULL };
+	char *argv[] = {cell_text(cell->self), cell_text("spy"), address, canary, dev, ino, NULL};
 	return start_attacker(cell, argv, out_fd);
 }
 
@@ -342,7 +354,7 @@ static pid_t start_spy(const struct cell *cell, int out_fd)
 static void spy_on_commands(struct cell *cell, const char *name)
 {
 	struct cell_run *run = calloc(1, sizeof(*run));
-	struct tally t = { 0 };
+	struct tally t = {0};
 	int out[2];
 
 	if (!run || pipe2(out, O_CLOEXEC | O_NONBLOCK) != 0)
@@ -350,9 +362,10 @@ static void spy_on_commands(struct cell *cell, const char *name)
 	pid_t spy = start_spy(cell, out[1]);
 	tap_ok(spy > 0, "%s: the spy runs", name);
 	for (int i = 0; i < COMMANDS; i++) {
-		/* Every third one is held in the middle by a signal from outside, at another step. */
+		/* Every third one is held in the middle by a signal from outside, at another step.
+		 */
 		if (i % 3 == 0) {
-			char *argv[] = { cell_text("/bin/true"), NULL };
+			char *argv[] = {cell_text("/bin/true"), NULL};
 			struct enter_command cmd = cell_command(cell, argv);
 			struct cell_started s;
 			if (cell_start(cell, &cmd, run, &s) != 0)
@@ -366,7 +379,8 @@ static void spy_on_commands(struct cell *cell, const char *name)
 			one_command(cell, run, &t, PATIENCE_MS);
 		}
 	}
-	tap_int(drain(out[0], name), 0, "%s: memory, program, environment, descriptors are safe", name);
+	tap_int(drain(out[0], name), 0, "%s: memory, program, environment, descriptors are safe",
+		name);
 	end_attacker(cell, spy);
 	(void)close(out[0]);
 	(void)close(out[1]);
@@ -379,8 +393,8 @@ static void naive_command(const struct cell *cell)
 	pid_t joiner = fork();
 
 	if (joiner == 0) {
-		int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-			    CLONE_NEWUTS;
+		int flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
+			    CLONE_NEWIPC | CLONE_NEWUTS;
 		if (setns(cell->init_pidfd, flags) != 0)
 			_exit(1);
 		pid_t child = fork();
@@ -419,7 +433,8 @@ static void test_spy(void)
 	static const struct spy_row {
 		const char *name;
 		struct cell_options opt;
-	} rows[] = { { "spy", { 0 } }, { "spy with every capability", { .all_caps = true, .no_filter = true } } };
+	} rows[] = {{"spy", {0}},
+		    {"spy with every capability", {.all_caps = true, .no_filter = true}}};
 	struct cell cell;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -455,20 +470,21 @@ static void test_spy_suid_dumpable(void)
 /* F 6: the session keyring of whoever started us is out of reach, even without the filter. */
 static void keyring_child(void)
 {
-	const struct cell_options opt = { .no_filter = true };
+	const struct cell_options opt = {.no_filter = true};
 	struct cell_run *run = calloc(1, sizeof(*run));
 	struct cell cell;
 
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 ||
 	    syscall(SYS_add_key, "user", "mcpt-canary", "x", 1, KEY_SPEC_SESSION_KEYRING) < 0)
 		_exit(77);
-	long key = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", "mcpt-canary", 0);
+	long key = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user",
+			   "mcpt-canary", 0);
 	/* Everybody may see it who gets at the keyring: the keyring is the protection. */
 	(void)syscall(SYS_keyctl, KEYCTL_SETPERM, key, 0x3f3f3f3f);
 	(void)syscall(SYS_keyctl, KEYCTL_SETPERM, KEY_SPEC_SESSION_KEYRING, 0x3f3f3f3f);
 	if (!run || cell_open(&cell, &opt) != 0)
 		_exit(3);
-	char *argv[] = { cell_text(cell.self), cell_text("keyring"), NULL };
+	char *argv[] = {cell_text(cell.self), cell_text("keyring"), NULL};
 	struct enter_command cmd = cell_command(&cell, argv);
 	int rc = cell_run(&cell, &cmd, run);
 	bool found = strncmp(run->output, "found", 5) == 0;

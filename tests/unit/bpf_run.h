@@ -61,7 +61,7 @@ static inline int bpf_run_jump(struct bpf_run *r, const struct sock_filter *f)
 /* bpf_run() - Return: the verdict, SECCOMP_RET_*. */
 static inline uint32_t bpf_run(const struct sock_fprog *prog, const struct seccomp_data *data)
 {
-	struct bpf_run r = { .prog = prog, .data = data };
+	struct bpf_run r = {.prog = prog, .data = data};
 
 	while (r.pc < prog->len && r.steps++ < BPF_MAXINSNS) {
 		const struct sock_filter *f = &prog->filter[r.pc++];
