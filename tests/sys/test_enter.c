@@ -290,6 +290,31 @@ static void test_failures(const struct cell *cell)
 	}
 }
 
+/* CVE-2019-5736: the interpreter of this script is whatever program we are when it is executed.
+ * That is the joiner, which is nobody's file, and does nothing for who is inside already. */
+static void test_self_interpreter(const struct cell *cell)
+{
+	char script[96];
+	struct cell_run run;
+
+	(void)snprintf(script, sizeof(script), "%s/script", cell->dir);
+	_cleanup_fd_ int fd = open(script, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	if (!tap_ok(fd >= 0 && write(fd, "#!/proc/self/exe\n", 17) == 17,
+		    "a script that asks for us"))
+		return;
+	close_fd(&fd);
+
+	char *direct[] = {script,	   cell_text("0 0 0 0"),
+			  cell_text("/"),  cell_text("/bin/echo"),
+			  cell_text("no"), NULL};
+	struct enter_command cmd = cell_command(cell, direct);
+	tap_ok(cell_run(cell, &cmd, &run) == 0 && run.failed_messages == 0,
+	       "is executed by the joiner's program");
+	tap_ok(WIFEXITED(run.wait_status) && WEXITSTATUS(run.wait_status) == 125, "which refuses");
+	tap_str(run.output, "", "and runs nothing");
+	(void)unlink(script);
+}
+
 /* CVE-2024-21626: no number names a directory of the host, or anything at all. */
 static void test_descriptor_paths(const struct cell *cell)
 {
@@ -448,6 +473,7 @@ int main(int argc, char **argv, char **envp)
 	test_open_by_name(&cell);
 	test_failures(&cell);
 	test_descriptor_paths(&cell);
+	test_self_interpreter(&cell);
 	test_bad_parts(&cell);
 	cell_close(&cell);
 	test_no_cgroup();
