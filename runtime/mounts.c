@@ -236,14 +236,13 @@ int mounts_scratch(struct mounts *m)
 {
 	const struct option mode = { "mode", "0755" };
 
-	m->object = "/";
+	m->object = "/proc";
 	/* ramfs, not tmpfs: it has no accounting to set up, df does not list it, and nothing but this
-	 * file ever writes to it. On top of the host's root, because that exists on every host; paths
-	 * from "/" still lead below it. */
+	 * file ever writes to it. Over the host's /proc, which every host has and we need no more. */
 	m->scratch_fd = make_fs("ramfs", &mode, 1,
 				MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	if (m->scratch_fd < 0 ||
-	    move_mount(m->scratch_fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+	    move_mount(m->scratch_fd, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return -1;
 	if (fill_scratch(m) < 0 || attach_masks(m) < 0)
 		return -1;
@@ -537,10 +536,10 @@ int mounts_pivot(struct mounts *m)
 	struct stat want, seen;
 
 	m->object = "/";
-	/* pivot_root(".", "."): the old root lands on top of the new one (pivot_root(2)), and on top of
-	 * that is the scratch mount; each is taken away with everything on it. */
+	/* pivot_root(".", "."): the old root lands on top of the new one and is taken away with
+	 * everything on it, the scratch mount too (pivot_root(2)). */
 	if (fchdir(m->root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
-	    umount2(".", MNT_DETACH) < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return -1;
 	/* ".." of the root crosses into whatever is mounted over it; "/" would not. */
 	if (fstat(m->root_fd, &want) < 0 || stat("/..", &seen) < 0)

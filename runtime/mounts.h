@@ -57,7 +57,7 @@ void mounts_done(struct mounts *m);
 
 /* Steps of the child. */
 int mounts_make_private(struct mounts *m); /* nothing propagates from or to the host */
-int mounts_scratch(struct mounts *m);      /* a place to compose in, over the host's root */
+int mounts_scratch(struct mounts *m);      /* a place to compose in, over the host's /proc */
 int mounts_root(struct mounts *m);         /* overlay of image and layer */
 int mounts_targets(struct mounts *m);      /* mount points, made safe */
 int mounts_proc(struct mounts *m);
