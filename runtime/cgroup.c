@@ -187,6 +187,17 @@ static enum take clear_left_over(const struct cgroup_tree *tree, const char *own
 	return cgroup_fs_remove_box(tree->root_fd, owner, key) < 0 ? take_errno() : TAKE_AGAIN;
 }
 
+/* is_still() - whether a name still leads to an open directory: between making and locking it, a
+ * keeper that starts may have taken it for a left-over and removed it. */
+static bool is_still(int parent_fd, const char *name, int fd)
+{
+	struct stat named, opened;
+
+	return fstatat(parent_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstat(fd, &opened) == 0 && named.st_ino == opened.st_ino &&
+	       named.st_dev == opened.st_dev;
+}
+
 /* take_key() - make the key's directory and lock it; the lock is what tells a left-over from the
  * sandbox of another keeper that is alive. */
 static enum take take_key(const struct cgroup_tree *tree, const char *owner, const char *key,
@@ -206,6 +217,8 @@ static enum take take_key(const struct cgroup_tree *tree, const char *owner, con
 		return take_errno();
 	if (cgroup_fs_lock(fd) < 0)
 		return errno == EWOULDBLOCK ? TAKE_BUSY : TAKE_FAILED;
+	if (!is_still(owner_fd, key, fd))
+		return TAKE_AGAIN;
 	if (!fresh)
 		return clear_left_over(tree, owner, key, fd);
 	*ret_fd = take_fd(&fd);
