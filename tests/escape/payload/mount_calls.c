@@ -30,7 +30,11 @@ static long do_propagation(void) { return mount(NULL, "/", NULL, MS_REC | MS_SHA
 static long do_pivot(void) { return syscall(SYS_pivot_root, "/tmp", "/tmp/m"); }
 static long do_fsopen(void) { return syscall(SYS_fsopen, "proc", 0); }
 static long do_fsopen_overlay(void) { return syscall(SYS_fsopen, "overlay", 0); }
-static long do_open_tree(void) { return syscall(SYS_open_tree, AT_FDCWD, "/proc", 1 /* CLONE */); }
+/* recursive: a part of /proc that hides what is mounted below it may not be cloned by anybody */
+static long do_open_tree(void)
+{
+	return syscall(SYS_open_tree, AT_FDCWD, "/proc", 1 /* CLONE */ | 0x8000 /* AT_RECURSIVE */);
+}
 static long do_move(void)
 {
 	int fd = open("/proc", O_PATH);
