@@ -129,11 +129,36 @@ def words(path):
         return f.read().split()
 
 
+def remove_cgroup(path):
+    for _ in range(100):
+        for directory, _, _ in os.walk(path, topdown=False):
+            try:
+                with open(directory + "/cgroup.kill", "w", encoding="utf-8") as f:
+                    f.write("1")
+            except OSError:
+                pass
+            try:
+                os.rmdir(directory)
+            except OSError:
+                pass
+        if not os.path.exists(path):
+            return
+        time.sleep(0.02)
+
+
+def remove_stale_cgroups(root):
+    for name in os.listdir(root):
+        match = re.fullmatch(r"mcpt-(?:root|user|control)-(\d+)", name)
+        if match and not os.path.exists("/proc/" + match.group(1)):
+            remove_cgroup(os.path.join(root, name))
+
+
 class Cgroup:
     """A directory of ours in the v2 root, as a service manager would delegate one."""
 
     def __init__(self, name, user=None):
         root = cgroup2_root()
+        remove_stale_cgroups(root)
         self.path = os.path.join(root, name)
         wanted = [c for c in ("memory", "pids", "cpu") if c in words(root + "/cgroup.controllers")]
         if wanted:
@@ -163,20 +188,7 @@ class Cgroup:
         return pids
 
     def remove(self):
-        for _ in range(100):
-            for directory, _, _ in os.walk(self.path, topdown=False):
-                try:
-                    with open(directory + "/cgroup.kill", "w", encoding="utf-8") as f:
-                        f.write("1")
-                except OSError:
-                    pass
-                try:
-                    os.rmdir(directory)
-                except OSError:
-                    pass
-            if not os.path.exists(self.path):
-                return
-            time.sleep(0.02)
+        remove_cgroup(self.path)
 
 
 # ---- directories ----
