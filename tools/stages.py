@@ -221,7 +221,7 @@ def suite_stage(name, suite, budget, limit, *needs):
 
 STAGES = [
     Stage("build", "both", 60, 600, build_native),
-    Stage("unit", "native", 60, 300, unit),
+    Stage("unit", "native", 90, 600, unit),
 ]
 if os.path.exists(os.path.join(TOP, "mcp", "cli_image.c")):
     STAGES.append(Stage("image", "native", 240, 900, image))

@@ -161,7 +161,11 @@ static void test_parallel(void)
 		kt_expect(k.sock, &r);
 		id = (int)r.h.id - 3000;
 		(void)snprintf(command, sizeof(command), "%d\n%d\n", id, id);
-		right += r.h.op == API_EXEC_DONE && strcmp(r.text, command) == 0;
+		if (r.h.op == API_EXEC_DONE && strcmp(r.text, command) == 0)
+			right++;
+		else
+			tap_diag("command %d: answer %u, \"%s\"", id, r.h.op,
+				 r.h.op == API_FAILED ? r.failed.error.message : r.text);
 		reply_close(&r);
 	}
 	tap_int(right, COUNT, "40 commands at once in two sandboxes, each its own output");
@@ -227,8 +231,8 @@ static void test_background(bool limited)
 	if (limited)
 		tap_ok(r.done.left_running > 0, "and says that something runs on");
 	reply_close(&r);
-	kt_sleep_ms(1000);
-	kt_exec(k.sock, KEY, "ls alive", plain, &r);
+	kt_exec(k.sock, KEY, "for i in $(seq 100); do [ -e alive ] && break; sleep 0.1; done; ls alive", plain,
+		&r);
 	tap_str(r.text, "alive\n", "the child was not killed by writing on");
 	reply_close(&r);
 	for (int i = 0; i < 20; i++) {
