@@ -82,18 +82,38 @@ static int newest_number(int dir_fd, uint64_t *ret)
 	return 0;
 }
 
+/* A command may run while many others come and go: its log is the answer that somebody waits for. */
+static bool is_awaited(const struct output_logs *logs, uint64_t number)
+{
+	const struct output *out = logs->writing;
+
+	while (out && out->log_number != number)
+		out = out->next_writing;
+	return out != NULL;
+}
+
+static void stop_awaiting(struct output *out)
+{
+	struct output **p = &out->logs->writing;
+
+	while (*p && *p != out)
+		p = &(*p)->next_writing;
+	if (*p)
+		*p = out->next_writing;
+}
+
 static void forget_log(struct output_logs *logs, uint64_t number)
 {
 	char name[NAME_SIZE];
 
 	log_name(number, name);
-	if (unlinkat(logs->dir_fd, name, 0) < 0 && errno != ENOENT)
+	if (!is_awaited(logs, number) && unlinkat(logs->dir_fd, name, 0) < 0 && errno != ENOENT)
 		log_warn("cannot remove old output %s: %s", name, strerror(errno));
 	logs->total -= logs->size[number % OUTPUT_LOGS_KEPT];
 	logs->size[number % OUTPUT_LOGS_KEPT] = 0;
 }
 
-/* Oldest first, until want more bytes fit; never the one being written (keep). */
+/* Oldest first, until want more bytes fit; never this one (keep) nor one that is awaited. */
 static bool make_room(struct output_logs *logs, uint64_t want, uint64_t keep)
 {
 	uint64_t limit = logs->cap > UINT64_MAX / OUTPUT_TOTAL_FACTOR ?
@@ -102,7 +122,7 @@ static bool make_room(struct output_logs *logs, uint64_t want, uint64_t keep)
 	for (uint64_t n = oldest_kept(logs); n < logs->next && n < keep; n++) {
 		if (logs->total + want <= limit)
 			return true;
-		if (logs->size[n % OUTPUT_LOGS_KEPT] > 0)
+		if (logs->size[n % OUTPUT_LOGS_KEPT] > 0 && !is_awaited(logs, n))
 			forget_log(logs, n);
 	}
 	return logs->total + want <= limit;
@@ -132,6 +152,13 @@ int output_logs_init(struct output_logs *logs, int dir_fd, uint64_t cap, struct 
 	return 0;
 }
 
+static void take_number(struct output *out)
+{
+	out->log_number = out->logs->next++;
+	if (out->log_number > OUTPUT_LOGS_KEPT)
+		forget_log(out->logs, out->log_number - OUTPUT_LOGS_KEPT);
+}
+
 /* Created at the first byte: a silent command leaves no file. */
 static void open_log(struct output *out)
 {
@@ -151,9 +178,11 @@ static void open_log(struct output *out)
 		return;
 	}
 	(void)fchmod(out->log_fd, 0644); /* whatever the umask is */
-	out->log_number = logs->next++;
-	if (out->log_number > OUTPUT_LOGS_KEPT)
-		forget_log(logs, out->log_number - OUTPUT_LOGS_KEPT);
+	take_number(out);
+	if (!out->answered) {
+		out->next_writing = logs->writing;
+		logs->writing = out;
+	}
 }
 
 /* ---- pipe to log, pipe to ring ---- */
@@ -169,14 +198,16 @@ static size_t log_room(struct output *out, size_t want)
 
 	if (want > room)
 		want = (size_t)room;
-	if (want == 0 || log_was_pruned(out) || !make_room(out->logs, want, out->log_number))
-		return 0;
-	return want;
+	if (log_was_pruned(out))
+		return out->answered ? 0 : want; /* by number only: see renew_log() */
+	return make_room(out->logs, want, out->log_number) ? want : 0;
 }
 
 static void count_logged(struct output *out, uint64_t bytes)
 {
 	out->log_bytes += bytes;
+	if (log_was_pruned(out))
+		return;
 	out->logs->size[out->log_number % OUTPUT_LOGS_KEPT] += bytes;
 	out->logs->total += bytes;
 }
@@ -358,12 +389,34 @@ static void attach(struct output_result *ret, int fd)
 		ret->fds[ret->fd_count++] = fd;
 }
 
+/* renew_log() - sixteen newer logs have come since this one was begun: it becomes the newest, or the
+ * answer would name a file that is about to go. */
+static void renew_log(struct output *out)
+{
+	struct output_logs *logs = out->logs;
+	char old[NAME_SIZE], new[NAME_SIZE];
+
+	log_name(out->log_number, old);
+	log_name(logs->next, new);
+	if (renameat(logs->dir_fd, old, logs->dir_fd, new) < 0) {
+		log_warn("cannot rename output %s: %s", old, strerror(errno));
+		return;
+	}
+	take_number(out);
+	logs->size[out->log_number % OUTPUT_LOGS_KEPT] = out->log_bytes;
+	logs->total += out->log_bytes;
+	(void)make_room(logs, 0, out->log_number);
+}
+
 void output_result(struct output *out, struct output_result *ret)
 {
 	char name[NAME_SIZE];
 
 	*ret = (struct output_result){ .total_bytes = out->total_bytes };
+	stop_awaiting(out);
 	out->answered = true;
+	if (out->log_bytes > 0 && log_was_pruned(out))
+		renew_log(out);
 	if (out->log_bytes > 0) {
 		int fd;
 
@@ -399,10 +452,16 @@ bool output_is_open(const struct output *out)
 void output_done(struct output *out)
 {
 	int fd = out->source.fd;
+	char name[NAME_SIZE];
 
 	if (fd >= 0) {
 		loop_remove(&out->source);
 		close_fd(&fd);
+	}
+	stop_awaiting(out);
+	if (out->log_fd >= 0 && !out->answered && log_was_pruned(out)) {
+		log_name(out->log_number, name); /* nobody was told of it */
+		(void)unlinkat(out->logs->dir_fd, name, 0);
 	}
 	close_fd(&out->log_fd);
 	close_fd(&out->ring_fd);

@@ -23,18 +23,19 @@ enum {
 };
 
 /* The logs of one label: the newest are numbers next-1, next-2, ... */
+struct output;
 struct output_logs {
 	int dir_fd; /* borrowed; -1: no logs at all */
 	uint64_t next;
 	uint64_t cap; /* bytes of one log */
 	uint64_t total;
 	uint64_t size[OUTPUT_LOGS_KEPT]; /* by number modulo */
+	struct output *writing;		 /* logs of commands without an answer: never removed */
 };
 
 /* output_logs_init() - find the newest number and the sizes kept; removes what is over the bounds. */
 int output_logs_init(struct output_logs *logs, int dir_fd, uint64_t cap, struct err *e);
 
-struct output;
 typedef void output_eof_fn(struct output *out, void *ctx);
 
 struct output {
@@ -47,6 +48,7 @@ struct output {
 	output_eof_fn *on_eof;
 	void *ctx;
 	struct output *next;
+	struct output *next_writing;
 };
 
 /* output_start() - make the pipe, owned by uid/gid so that /dev/stdout can be opened inside, and read

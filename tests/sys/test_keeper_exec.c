@@ -142,6 +142,30 @@ static void test_long(size_t len, const char *desc)
 	reply_close(&r);
 }
 
+/* Only the newest sixteen logs are kept, but never at the cost of an answer. */
+static void test_outlived(void)
+{
+	static const char waits[] = "echo first; until [ -e go ]; do sleep 0.05; done; echo last",
+			  lets_go[] = "touch go";
+	enum { OTHERS = 20 };
+
+	kt_exec_send(k.sock, 77, KEY, waits, sizeof(waits) - 1, plain);
+	for (int i = 0; i < OTHERS; i++)
+		kt_exec(k.sock, KEY, "echo x", plain, &r);
+	kt_exec_send(k.sock, 78, KEY, lets_go, sizeof(lets_go) - 1, plain);
+	for (int i = 0; i < 2; i++) {
+		kt_expect(k.sock, &r);
+		if (r.h.id == 77) {
+			tap_str(r.text, "first\nlast\n", "a command outlived by twenty others keeps its output");
+			tap_int(r.done.flags & API_OUTPUT_CAPPED, 0, "all of it is in its log");
+			tap_ok(r.done.log_number > OTHERS, "which is the newest when the answer names it");
+		}
+		reply_close(&r);
+	}
+	kt_exec(k.sock, KEY, "rm go; ls /output | wc -l", plain, &r);
+	tap_str(r.text, "16\n", "and no log is kept beyond the sixteen");
+}
+
 static void test_parallel(void)
 {
 	enum { COUNT = 40 };
@@ -164,8 +188,9 @@ static void test_parallel(void)
 		if (r.h.op == API_EXEC_DONE && strcmp(r.text, command) == 0)
 			right++;
 		else
-			tap_diag("command %d: answer %u, \"%s\"", id, r.h.op,
-				 r.h.op == API_FAILED ? r.failed.error.message : r.text);
+			tap_diag("command %d: op %u, exit %d, flags %#x, \"%s\" %s", id, r.h.op,
+				 r.done.exit_code, r.done.flags, r.text,
+				 r.h.op == API_FAILED ? r.failed.error.message : "");
 		reply_close(&r);
 	}
 	tap_int(right, COUNT, "40 commands at once in two sandboxes, each its own output");
@@ -327,6 +352,7 @@ int main(int argc, char **argv)
 	test_long(API_ARG_INLINE_MAX, "a command as long as one argument may be");
 	test_long(API_ARG_INLINE_MAX + 1, "one byte longer");
 	test_long(API_COMMAND_MAX, "a command of 1 MiB");
+	test_outlived();
 	test_parallel();
 	test_failing_starts();
 	test_timeout(t.limited);
