@@ -16,7 +16,7 @@ packages_test="strace bubblewrap cppcheck python3 procps util-linux libcap2-bin 
 packages_cross="crossbuild-essential-arm64 libseccomp-dev:arm64 libcap-dev:arm64 libcjson-dev:arm64
 	libmbedtls-dev:arm64 libnl-3-dev:arm64 libnl-route-3-dev:arm64"
 
-packages_guest="qemu-system-x86 qemu-system-arm qemu-user-static binfmt-support arch-test mmdebstrap
+packages_guest="qemu-system-x86 qemu-utils qemu-system-arm qemu-user-static binfmt-support arch-test mmdebstrap
 	busybox-static cpio kmod xz-utils bc e2fsprogs"
 
 # install_packages NAME... - only what is missing, by name, waiting for another apt to end
