@@ -23,6 +23,7 @@ enum {
 	API_PATH_MAX = 4096,
 	API_REQUESTS_MAX = 64,            /* in flight per peer */
 	API_INFO_MAX = 64,                /* sandboxes in one info reply */
+	API_HTTP_TEXT_MAX = 4096 + 1,     /* one setting of HTTP */
 	API_ARG_INLINE_MAX = 128 * 1024 - 1, /* longest argument execve takes (MAX_ARG_STRLEN) */
 };
 
@@ -47,6 +48,11 @@ enum api_op {
 	API_DONE,      /* plain success of stop, reset, remove */
 	API_FAILED,
 	API_PROGRESS,  /* not final: the EXEC of this id goes on; nothing when there is no such EXEC */
+	/* to the front of serve, id 0: once after API_HELLO, in this order, then as often as marked */
+	API_HTTP,      /* settings of HTTP */
+	API_TLS,       /* carries certificate chain and private key; without descriptors: no TLS. Again on
+			* SIGHUP */
+	API_LISTEN,    /* carries the listening sockets; the front serves when it has them */
 };
 
 struct api_header {
@@ -70,6 +76,24 @@ struct api_hello {
 	uint64_t image_max_bytes, output_max_bytes;
 	char owner[OWNER_ID_LEN + 1];
 	struct err start_failure; /* code ERR_NONE, or why no sandbox can be made: answer it to everything */
+};
+
+enum {
+	API_HTTP_BEHIND_PROXY = 1, /* believe the last X-Forwarded-For hop of a loopback peer */
+	API_HTTP_NO_TOKEN = 2,     /* requests need no token (loopback only) */
+};
+
+/* Texts are as configured and checked, "" when unset. */
+struct api_http {
+	struct api_header h;
+	uint32_t flags;
+	uint32_t port;         /* that was bound */
+	uint64_t link_ttl_ms;
+	char path[API_HTTP_TEXT_MAX];
+	char public_base[API_HTTP_TEXT_MAX];
+	char allowed_hosts[API_HTTP_TEXT_MAX];
+	char sign_key[API_HTTP_TEXT_MAX]; /* a secret */
+	char token[API_HTTP_TEXT_MAX];    /* a secret: the default owner's */
 };
 
 struct api_stage {
