@@ -353,7 +353,7 @@ static int has_bash(int rootfs_fd, struct err *e)
 int image_check(const struct idrange *ids, int rootfs_fd, const struct recipe *recipe,
 		struct image_facts *ret, struct err *e)
 {
-	struct check c = { .launch = { .pid = -1, .pidfd = -1, .status_fd = -1 } };
+	struct check c = { .launch = LAUNCH_INIT };
 	int r = -1;
 
 	*ret = (struct image_facts){ 0 };

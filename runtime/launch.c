@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +54,7 @@ struct launch_child {
 	const struct launch_request *req;
 	int go_fd, keeper_go_fd;         /* a pipe; one byte: the maps are written */
 	int status_fd, keeper_status_fd; /* a pipe, close-on-exec */
+	int channel_fd;                  /* sockets made inside go out here; -1: none */
 	int init_fd;                     /* process 1's program */
 	char cgroup_namespaces[16];
 	struct net_plan net;
@@ -160,6 +162,13 @@ static int set_up_network(struct launch_child *c)
 	return net_apply(&c->net, c->mounts.proc_sys_fd);
 }
 
+static int send_sockets(struct launch_child *c)
+{
+	if (!net_has_sockets(c->req->net))
+		return 0;
+	return net_send_sockets(c->channel_fd, net_uses_proxy(c->req->net, c->req->uplink));
+}
+
 static int mask_proc(struct launch_child *c)
 {
 	return mounts_masks(&c->mounts);
@@ -207,7 +216,8 @@ static int close_between(int first, int last)
 	return first > last ? 0 : close_range((unsigned int)first, (unsigned int)last, 0);
 }
 
-/* Everything but the status pipe and the program, both close-on-exec: process 1 has no descriptor. */
+/* Everything but the status pipe and the program, both close-on-exec: process 1 has no descriptor. The
+ * channel goes here too, so what runs later has no way to send the keeper anything. */
 static int close_descriptors(struct launch_child *c)
 {
 	int low = c->status_fd < c->init_fd ? c->status_fd : c->init_fd;
@@ -271,6 +281,7 @@ static const struct step {
 	{ LAUNCH_OUTPUT, mount_output },
 	{ LAUNCH_PROC_SYS, keep_proc_sys },
 	{ LAUNCH_NET, set_up_network },
+	{ LAUNCH_SOCKETS, send_sockets },
 	{ LAUNCH_MASKS, mask_proc },
 	{ LAUNCH_PIVOT, pivot },
 	{ LAUNCH_COUNTS, limit_counts }, /* no new mount from here on */
@@ -407,19 +418,37 @@ static int make_pipe(int *ret_read, int *ret_write)
 	return 0;
 }
 
+/* make_channel() - Return: 0 with *ret_ours and *ret_child set, to -1 where nothing will be sent; -1. */
+static int make_channel(enum net_mode mode, int *ret_ours, int *ret_child)
+{
+	int ends[2];
+
+	*ret_ours = *ret_child = -1;
+	if (!net_has_sockets(mode))
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+		return -1;
+	*ret_ours = ends[0];
+	*ret_child = ends[1];
+	return 0;
+}
+
 static int start_prepared(struct launch_child *c, struct launch *ret, struct err *e)
 {
 	_cleanup_fd_ int go_read = -1, go_write = -1, status_read = -1, status_write = -1;
+	_cleanup_fd_ int channel = -1, child_channel = -1;
 	int pidfd = -1;
 	pid_t pid;
 
 	if (make_pipe(&go_read, &go_write) < 0 || make_pipe(&status_read, &status_write) < 0 ||
-	    fd_set_nonblock(status_read, true) < 0)
+	    fd_set_nonblock(status_read, true) < 0 ||
+	    make_channel(c->req->net, &channel, &child_channel) < 0)
 		return keeper_step_failed(LAUNCH_PREPARE, e);
 	c->go_fd = go_read;
 	c->keeper_go_fd = go_write;
 	c->status_fd = status_write;
 	c->keeper_status_fd = status_read;
+	c->channel_fd = child_channel;
 	pid = clone_child(c, &pidfd);
 	if (pid < 0)
 		return keeper_step_failed(LAUNCH_CLONE, e);
@@ -430,7 +459,9 @@ static int start_prepared(struct launch_child *c, struct launch *ret, struct err
 		(void)close(pidfd);
 		return -1;
 	}
-	*ret = (struct launch){ .pid = pid, .pidfd = pidfd, .status_fd = take_fd(&status_read) };
+	*ret = (struct launch){ .pid = pid, .pidfd = pidfd, .status_fd = take_fd(&status_read),
+				.channel_fd = take_fd(&channel) };
+	memset(ret->socket, -1, sizeof(ret->socket));
 	return 0;
 }
 
@@ -453,6 +484,17 @@ static int died_early(struct err *e)
 			     "raise SANDBOX_MEMORY or free memory on the host");
 }
 
+/* The status pipe has closed: was it execve? Then the sockets are here as well, sent long before. */
+static int become_ready(struct launch *l, struct err *e)
+{
+	if (!l->announced || is_readable(l->pidfd))
+		return died_early(e);
+	if (l->channel_fd >= 0 && net_recv_sockets(l->channel_fd, l->socket, e) < 0)
+		return -1;
+	close_fd(&l->channel_fd);
+	return 1;
+}
+
 int launch_progress(struct launch *l, struct err *e)
 {
 	struct launch_message msg;
@@ -465,7 +507,7 @@ int launch_progress(struct launch *l, struct err *e)
 		if (n < 0)
 			return errno == EAGAIN ? 0 : err_sys(e, "read a sandbox's status");
 		if (n == 0) /* end of file: executed, or killed */
-			return l->announced && !is_readable(l->pidfd) ? 1 : died_early(e);
+			return become_ready(l, e);
 		if (n != (ssize_t)sizeof(msg))
 			return err_set(e, ERR_PROTOCOL, "a sandbox's status is %zd bytes long", n);
 		msg.object[sizeof(msg.object) - 1] = '\0';
@@ -480,4 +522,6 @@ void launch_done(struct launch *l)
 {
 	close_fd(&l->pidfd);
 	close_fd(&l->status_fd);
+	close_fd(&l->channel_fd);
+	net_close_sockets(l->socket);
 }

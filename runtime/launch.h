@@ -13,6 +13,7 @@
 
 #include "runtime/base/err.h"
 #include "runtime/enter.h"
+#include "runtime/net.h"
 #include "runtime/spec.h"
 #include "runtime/userns.h"
 
@@ -33,6 +34,7 @@ enum launch_stage {
 	LAUNCH_OUTPUT,
 	LAUNCH_PROC_SYS, /* keep a descriptor of /proc/sys */
 	LAUNCH_NET,
+	LAUNCH_SOCKETS, /* made inside, sent to the keeper: net.h */
 	LAUNCH_MASKS,
 	LAUNCH_PIVOT,
 	LAUNCH_COUNTS, /* namespace, inotify and fanotify counts */
@@ -48,6 +50,7 @@ struct launch_request {
 	const struct profile *profile;
 	const struct idrange *ids;
 	enum net_mode net;
+	enum net_uplink uplink;
 	int lower_fd;     /* the image's root directory */
 	int layer_fd;     /* directory holding upper/ and work/; -1: read-only root */
 	int workspace_fd; /* -1: tmpfs of the profile */
@@ -62,9 +65,19 @@ struct launch {
 	pid_t pid;
 	int pidfd;
 	int status_fd; /* poll for input; hand every wake-up to launch_progress() */
+	int channel_fd; /* the child sends its sockets through it; -1: it has none */
+	int socket[NET_SOCKET_COUNT]; /* when ready; -1: not there, or taken by its server */
 	uint32_t replaced;
 	bool announced; /* the child is past its last step but execve itself */
 };
+
+/* What a struct launch is before launch_start() has filled it in: launch_done() closes nothing. */
+#define LAUNCH_INIT                                                                                \
+	{                                                                                          \
+		.pid = -1, .pidfd = -1, .status_fd = -1, .channel_fd = -1,                         \
+		.socket = { -1, -1, -1, -1 },                                                      \
+	}
+_Static_assert(NET_SOCKET_COUNT == 4, "LAUNCH_INIT names every socket");
 
 /* launch_start() - clone, write the maps, let the child go. Never waits for a child that goes on: on
  * failure the child is killed and reaped here, and nothing is left. */

@@ -27,6 +27,7 @@ static const char *const stage_texts[LAUNCH_STAGE_COUNT] = {
 	[LAUNCH_OUTPUT] = "mount /output",
 	[LAUNCH_PROC_SYS] = "open /proc/sys",
 	[LAUNCH_NET] = "set up the network namespace",
+	[LAUNCH_SOCKETS] = "make the sockets that are served from outside",
 	[LAUNCH_MASKS] = "mask the host's parts of /proc and /sys",
 	[LAUNCH_PIVOT] = "leave the host's mount tree",
 	[LAUNCH_COUNTS] = "forbid further namespaces",

@@ -4,6 +4,23 @@
  * The keeper turns a policy into netlink messages with libnl-route; the child sends those bytes from
  * inside its new namespace with plain system calls. So no library runs between clone and exec, and
  * what is sent can be unit-tested as bytes.
+ *
+ * What a mode is, inside:
+ *
+ *   none       the loopback interface is up; there is nothing else and no resolver
+ *   allowlist  the same, and the sockets below: what leaves goes through the egress proxy
+ *   internet   an interface with an address of ours and a default route, with every denied range
+ *              (net_ranges.h) as an unreachable route; a resolver behind the sockets below. Where the host
+ *              lets us have no uplink (NET_UPLINK_PROXY) it is built as allowlist is, and the proxy lets
+ *              everything through but the denied ranges
+ *
+ * Sockets made inside and served outside: the child makes them when its loopback interface is up and
+ * sends them to the keeper over a socket pair that was made for this one launch and that it closes
+ * before it drops its rights. A socket belongs for good to the namespace it was made in, so whoever
+ * holds the descriptor answers there, with no privilege over the sandbox, and whatever it connects to is
+ * reached from its own namespace. The keeper finds them in struct launch when launch_progress() has
+ * returned 1, and closes those that nobody takes (launch_done()). Holding one keeps the namespace, and
+ * its interfaces, alive: whoever has taken one closes it when the sandbox ends.
  */
 #pragma once
 
@@ -12,7 +29,29 @@
 #include "runtime/base/err.h"
 #include "runtime/spec.h"
 
-enum { NET_PLAN_BYTES_MAX = 4096, NET_PLAN_MESSAGES_MAX = 64 };
+/* How packets of a sandbox in mode internet leave the host. */
+enum net_uplink {
+	NET_UPLINK_NONE,  /* the mode has none: none, allowlist */
+	NET_UPLINK_VETH,  /* a veth pair, masqueraded by the host's kernel */
+	NET_UPLINK_PASTA, /* a tap device served by a process of pasta */
+	NET_UPLINK_SLIRP, /* the same with slirp4netns */
+	NET_UPLINK_PROXY, /* no packet leaves: the egress proxy takes every connection but the denied */
+};
+
+/* Sockets made inside. */
+enum net_socket {
+	NET_SOCKET_PROXY,   /* TCP, listening on NET_INSIDE_ADDRESS:NET_PROXY_PORT; -1 with a real uplink */
+	NET_SOCKET_DNS_UDP, /* bound to NET_INSIDE_ADDRESS:53 */
+	NET_SOCKET_DNS_TCP, /* listening there */
+	NET_SOCKET_ROUTE,   /* rtnetlink: the keeper changes routes inside through it (net_uplink.c) */
+	NET_SOCKET_COUNT,
+};
+
+/* Our services inside; of 127.0.0.0/8 but not the address that programs of the sandbox listen on. */
+#define NET_INSIDE_ADDRESS "127.0.0.53"
+enum { NET_PROXY_PORT = 3128, NET_DNS_PORT = 53, NET_BACKLOG = 512 };
+
+enum { NET_PLAN_BYTES_MAX = 8192, NET_PLAN_MESSAGES_MAX = 128 };
 
 struct net_plan {
 	size_t len;
@@ -21,11 +60,33 @@ struct net_plan {
 	_Alignas(8) unsigned char bytes[NET_PLAN_BYTES_MAX];
 };
 
-/* net_plan_init() - the messages for a mode. NET_NONE: the loopback interface comes up, there is
- * nothing else. Return: 0, -1. */
+/* net_has_sockets() - whether a mode has any of the sockets above. */
+static inline bool net_has_sockets(enum net_mode mode)
+{
+	return mode != NET_NONE;
+}
+
+/* net_uses_proxy() - whether the egress proxy carries this sandbox's connections. */
+static inline bool net_uses_proxy(enum net_mode mode, enum net_uplink uplink)
+{
+	return mode == NET_ALLOWLIST || (mode == NET_INTERNET && uplink == NET_UPLINK_PROXY);
+}
+
+/* net_plan_init() - the messages for a mode. Return: 0, -1. */
 int net_plan_init(struct net_plan *plan, enum net_mode mode, struct err *e);
 
 /* net_apply() - in the child: send the plan, then set the namespace's own sysctls through a descriptor
  * of a writable /proc/sys (unprivileged ping, unprivileged low ports).
  * Needs: CAP_NET_ADMIN over the namespace. Must not allocate. Return: 0, -1 with errno. */
 int net_apply(const struct net_plan *plan, int proc_sys_fd);
+
+/* net_send_sockets() - in the child: make the sockets of this mode and send them through channel.
+ * Needs: loopback up. Must not allocate. Return: 0, -1 with errno. */
+int net_send_sockets(int channel, bool proxy);
+
+/* net_recv_sockets() - in the keeper, once the child is past its last step: what it has sent, by
+ * enum net_socket, -1 for what this sandbox does not have. Never waits. Return: 0, -1. */
+int net_recv_sockets(int channel, int ret[NET_SOCKET_COUNT], struct err *e);
+
+/* net_close_sockets() - close those that are still there. */
+void net_close_sockets(int sockets[NET_SOCKET_COUNT]);

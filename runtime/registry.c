@@ -62,7 +62,7 @@ static struct sandbox *sandbox_new(struct registry *reg, struct store_label *lab
 	sb->box.dir_fd = sb->box.init_fd = -1;
 	for (size_t i = 0; i < CGROUP_LEAVES; i++)
 		sb->box.leaf_fd[i] = -1;
-	sb->launch.pidfd = sb->launch.status_fd = -1;
+	sb->launch = (struct launch)LAUNCH_INIT;
 	sb->generation = ++reg->generation;
 	sb->next_in_bucket = reg->bucket[b];
 	reg->bucket[b] = sb;

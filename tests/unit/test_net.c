@@ -32,24 +32,8 @@ static void test_none(void)
 	tap_int(link->ifi_change, IFF_UP, "and nothing else about it changes");
 }
 
-static void test_others(void)
-{
-	static const enum net_mode modes[] = { NET_ALLOWLIST, NET_INTERNET };
-
-	for (size_t i = 0; i < 2; i++) {
-		struct net_plan plan;
-		struct err e;
-
-		tap_int(net_plan_init(&plan, modes[i], &e), -1, "mode %d is refused, not ignored",
-			modes[i]);
-		tap_ok(e.code == ERR_CONFIG && strstr(e.remedy, "SANDBOX_NET") != NULL,
-		       "  and the setting is named");
-	}
-}
-
 int main(void)
 {
 	test_none();
-	test_others();
 	return tap_done();
 }
