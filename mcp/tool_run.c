@@ -292,7 +292,7 @@ static int make_key(char key[KEY_MAX])
 
 	if (!server && getrandom(&server, sizeof(server), 0) != sizeof(server))
 		return -1;
-	(void)snprintf(key, KEY_MAX, "once-%016" PRIx64 "-%06x", server, count++ & 0xffffff);
+	(void)snprintf(key, KEY_MAX, KEY_THROWAWAY "%016" PRIx64 "-%06x", server, count++ & 0xffffff);
 	return 0;
 }
 

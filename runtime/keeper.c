@@ -252,6 +252,8 @@ static int prepare(struct keeper *k, struct err *e)
 		return -1;
 	if (prepare_rights(k, e) < 0 || open_control(k, e) < 0)
 		return -1;
+	if (!k->settings->profile->layer_kept)
+		(void)store_trash_throwaways(&k->store, k->start->ids, k->settings->owner);
 	registry_sweep(&k->registry); /* what a removal before us left over */
 	return 0;
 }

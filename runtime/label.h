@@ -14,6 +14,10 @@ enum { LABEL_MAX_BYTES = 256 };
 	"at the start of a new conversation pick a NEW short label, use it for every call, " \
 	"never reuse one from an earlier conversation"
 
+/* How keys of sandboxes that live for one call begin. No label has such a key: a run of separators
+ * becomes a single '-'. */
+#define KEY_THROWAWAY "once--"
+
 /* label_to_key() - "Amber Otter" -> "amber-otter-1a2b3c". The label is trimmed and lower-cased (ASCII
  * only), every run of other characters becomes one '-'; the digest at the end keeps labels apart
  * that are cut, and those the alphabet cannot express. The key passes str_is_key().

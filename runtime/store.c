@@ -11,6 +11,7 @@
  */
 #include "runtime/store.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -25,6 +26,7 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/str.h"
+#include "runtime/label.h"
 
 enum { DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NONBLOCK };
 
@@ -442,6 +444,37 @@ int store_label_reset(const struct store *s, struct store_label *l, bool workspa
 	close_fd(&l->workspace_fd);
 	close_fd(&l->output_fd);
 	return move_to_trash(owner_fd, l->key, trash_fd, l->key, e);
+}
+
+static bool trash_throwaway(const struct store *s, const struct idrange *ids, const char *owner,
+			    const char *key)
+{
+	struct store_label l;
+	struct err e = { 0 };
+	bool moved;
+
+	if (store_label_open(s, ids, owner, key, false, &l, NULL, &e) < 0)
+		return false;
+	moved = store_label_reset(s, &l, true, &e) == 0;
+	store_label_done(&l);
+	return moved;
+}
+
+unsigned int store_trash_throwaways(const struct store *s, const struct idrange *ids, const char *owner)
+{
+	int fd = str_is_owner_id(owner) ? fd_open_beneath(s->owners_fd, owner, DIR_FLAGS, 0) : -1;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	unsigned int moved = 0;
+
+	if (!dir) {
+		close_fd(&fd);
+		return 0;
+	}
+	for (struct dirent *d = readdir(dir); d; d = readdir(dir))
+		if (strncmp(d->d_name, KEY_THROWAWAY, strlen(KEY_THROWAWAY)) == 0)
+			moved += trash_throwaway(s, ids, owner, d->d_name);
+	(void)closedir(dir);
+	return moved;
 }
 
 /* ---- images and room ---- */

@@ -54,6 +54,11 @@ pid_t store_label_holder(const struct store *s, const char *owner, const char *k
 int store_label_reset(const struct store *s, struct store_label *l, bool workspace,
 		      struct err *e);
 
+/* store_trash_throwaways() - move what sandboxes of one call (KEY_THROWAWAY) of an owner left when
+ * their keeper could not end them into trash/; those in use stay. Reads the owner's directory once.
+ * Return: how many were moved. */
+unsigned int store_trash_throwaways(const struct store *s, const struct idrange *ids, const char *owner);
+
 /* store_trash_tree() - move a tree that belongs to sandbox ids (an image's root) into trash/. */
 int store_trash_tree(const struct store *s, const struct idrange *ids, int dir_fd, const char *name,
 		     struct err *e);

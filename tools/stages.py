@@ -273,6 +273,7 @@ class Run:
         lacking = self.wait_for(ctx.stage)
         if lacking:
             return Result(0, 1, 0), "not run, because of " + ", ".join(lacking)
+        os.sync()  # an image's gigabytes on their way to the disk stop whoever makes a directory
         ctx.start()
         try:
             result = ctx.stage.run(ctx)

@@ -17,6 +17,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from lib import escape
 from lib.mcp import Reply
 
+# How long a test waits for what has no time of its own: a host that writes gigabytes back stops everything.
+PATIENCE = 60
+
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}}
 
@@ -33,7 +36,7 @@ def tool(client, name, timeout=60, **arguments):
     return Reply(answer["result"])
 
 
-def wait_until(condition, timeout=10):
+def wait_until(condition, timeout=PATIENCE):
     deadline = time.monotonic() + timeout
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -190,7 +193,7 @@ def concurrency(t, world):
     long = client.start_run("par", "sleep 7401; echo never")
     time.sleep(0.5)
     client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": long}})
-    t.ok(wait_until(lambda: not commands_on_host("7401")), "a cancelled command's tree is killed")
+    t.ok(wait_until(lambda: not commands_on_host("\x007401")), "a cancelled command's tree is killed")
     client.run("par", "true")
     t.ok(long not in client.answers, "and nothing is sent for it")
     client.close()
@@ -235,9 +238,21 @@ def safe_shell(t, world):
     ids = [client.start("tools/call", {"name": "run_sandboxed_command", "arguments": {
         "command": "sleep 0.5; echo %d" % i}}) for i in range(8)]
     t.same([Reply(client.wait(i)["result"]).text for i in ids], ["%d%s" % (i, note) for i in range(8)], "eight at once")
-    client.close()
+    t.same(client.close(), 0, "safe-shell: end of input")
     owners = os.path.join(world.home, "owners", "00000000")
-    t.same([x for x in os.listdir(owners) if x.startswith("once-")], [], "and no directory is left")
+    t.same([x for x in os.listdir(owners) if x.startswith("once--")], [], "and no directory is left")
+    # A server that was killed can not tidy up. The next one does.
+    client = world.client("--profile", "safe-shell")
+    client.start("tools/call", {"name": "run_sandboxed_command", "arguments": {"command": "sleep 60"}})
+    t.ok(wait_until(lambda: any(x.startswith("once--") for x in os.listdir(owners))), "a call has a directory")
+    client.process.kill()
+    client.close()
+    os.makedirs(os.path.join(owners, "once-abcdef"), exist_ok=True)
+    world.client("--profile", "safe-shell").close()
+    left = os.listdir(owners)
+    t.ok(not [x for x in left if x.startswith("once--")], "a killed server's directories go when the next one starts", left)
+    t.ok("once-abcdef" in left, "a label that looks like one stays")
+    os.rmdir(os.path.join(owners, "once-abcdef"))
 
 
 # ---- files ----
@@ -286,7 +301,7 @@ def recycling(t, world):
     client.run("keep", "echo stays > f; echo layer > /root/g; nohup sleep 7501 >/dev/null 2>&1 &")
     info = tool(client, "sandbox_info").text
     t.ok("(1/2)" in info and "keep-" in info and "Network: none" in info, "sandbox_info", info)
-    t.ok(wait_until(lambda: not commands_on_host("7501"), 15), "an idle sandbox is recycled, its processes end")
+    t.ok(wait_until(lambda: not commands_on_host("\x007501")), "an idle sandbox is recycled, its processes end")
     reply = client.run("keep", "cat f /root/g; ps ax | grep -c '[7]501'")
     t.ok(reply.new and reply.output == "stays\nlayer\n0\n", "files stay, also outside /workspace", reply)
     client.close()
@@ -333,7 +348,7 @@ def ends(t, world):
     client = world.client()
     client.run("end", "nohup sleep 7603 >/dev/null 2>&1 &")
     client.process.kill()
-    t.ok(wait_until(lambda: not commands_on_host("7603")), "kill -9 of the server ends its sandboxes")
+    t.ok(wait_until(lambda: not commands_on_host("\x007603")), "kill -9 of the server ends its sandboxes")
     client.close()
     reply = world.client().run("end", "echo again")
     t.same(reply.output, "again\n", "and the label can be used again")
@@ -373,7 +388,7 @@ def run(t, world):
 def control(t):
     """The search for processes that the tests above rely on does find one."""
     pid = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "7999")
-    t.ok(wait_until(lambda: pid in commands_on_host("7999")), "a process with the marker is seen")
+    t.ok(wait_until(lambda: pid in commands_on_host("\x007999")), "a process with the marker is seen")
     os.kill(pid, 9)
     os.waitpid(pid, 0)
 

@@ -106,7 +106,7 @@ class McpClient:
     def run(self, label, command, timeout=60, **arguments):
         return self.wait_run(self.start_run(label, command, **arguments), timeout)
 
-    def close(self, timeout=10):
+    def close(self, timeout=60):
         """End of input; the server must end by itself. Return: its exit status, None if killed."""
         try:
             self.process.stdin.close()

@@ -30,15 +30,21 @@ class Tap:
         self.out.write(text + "\n")
         self.out.flush()
 
+    def _complain(self, text):
+        """What a failed check says, also where it is shown with the protocol read by a machine."""
+        self._line(text)
+        print(text, file=sys.stderr, flush=True)
+
     def ok(self, condition, desc, detail=None):
         self.count += 1
         self._line("%sok %d - %s%s" % ("" if condition else "not ", self.count, self.prefix,
                                        printable(desc)))
         if not condition:
             self.failed += 1
+            print("not ok %d - %s%s" % (self.count, self.prefix, printable(desc)), file=sys.stderr, flush=True)
             if detail is not None:
                 for line in str(detail).splitlines()[:40]:
-                    self.diag(line)
+                    self._complain("# " + printable(line))
         return bool(condition)
 
     def same(self, got, want, desc):

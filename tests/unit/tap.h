@@ -34,10 +34,18 @@ __attribute__((format(printf, 2, 3))) static inline bool tap_result(bool ok, con
 	va_end(ap);
 	putchar('\n');
 	fflush(stdout);
-	return ok;
+	if (ok)
+		return true;
+	fprintf(stderr, "not ok %u - ", tap_count);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return false;
 }
 
-/* tap_diag() - a comment line for whoever reads the failure. */
+/* tap_diag() - a comment line for whoever reads the failure; also on standard error, which is what is
+ * shown of a failed test when a machine reads the protocol. */
 __attribute__((format(printf, 1, 2))) static inline void tap_diag(const char *fmt, ...)
 {
 	va_list ap;
@@ -48,6 +56,11 @@ __attribute__((format(printf, 1, 2))) static inline void tap_diag(const char *fm
 	va_end(ap);
 	putchar('\n');
 	fflush(stdout);
+	fputs("# ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
 }
 
 #define tap_ok(cond, ...)                                                                \
