@@ -72,6 +72,9 @@ int cli_image_import(struct cli_call *call, struct err *e);
 int cli_image_export(struct cli_call *call, struct err *e);
 int cli_image_list(struct cli_call *call, struct err *e);
 int cli_image_rm(struct cli_call *call, struct err *e);
+int cli_token_add(struct cli_call *call, struct err *e);
+int cli_token_list(struct cli_call *call, struct err *e);
+int cli_token_rm(struct cli_call *call, struct err *e);
 int cli_workspace_import(struct cli_call *call, struct err *e);
 int cli_workspace_export(struct cli_call *call, struct err *e);
 

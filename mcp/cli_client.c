@@ -120,6 +120,11 @@ static int await_done(const struct client *c, struct err *e)
 	return err_set(e, ERR_PROTOCOL, "the keeper gave an answer to another question");
 }
 
+int client_request(const struct client *c, const void *message, struct err *e)
+{
+	return client_send(c, message, e) < 0 ? -1 : await_done(c, e);
+}
+
 int client_key_request(const struct client *c, uint16_t op, const char *owner, const char *key,
 		       bool workspace, struct err *e)
 {
@@ -131,9 +136,7 @@ int client_key_request(const struct client *c, uint16_t op, const char *owner, c
 	if (str_copy(request.owner, sizeof(request.owner), owner) < 0 ||
 	    str_copy(request.key, sizeof(request.key), key) < 0)
 		return err_set(e, ERR_USAGE, "label: too long");
-	if (client_send(c, &request, e) < 0)
-		return -1;
-	return await_done(c, e);
+	return client_request(c, &request, e);
 }
 
 /* "<pid>.sock" -> pid, 0 for any other name. */

@@ -35,6 +35,9 @@ int client_send(const struct client *c, const void *message, struct err *e);
 int client_receive(const struct client *c, void *message, size_t size, int *ret_fds,
 		   size_t *ret_fd_count, struct err *e);
 
+/* client_request() - send and await DONE; FAILED is the keeper's error. */
+int client_request(const struct client *c, const void *message, struct err *e);
+
 /* client_key_request() - STOP, RESET, REMOVE: send and await the answer. */
 int client_key_request(const struct client *c, uint16_t op, const char *owner, const char *key,
 		       bool workspace, struct err *e);

@@ -22,6 +22,7 @@
 #include "runtime/base/str.h"
 #include "runtime/caps.h"
 #include "runtime/keeper.h"
+#include "runtime/owners.h"
 
 static enum log_level log_level_of(const struct config *c)
 {
@@ -35,16 +36,15 @@ static int set_owner(struct settings *s, const char *owner, struct err *e)
 {
 	if (!owner)
 		return 0;
-	if (!str_is_owner_id(owner)) {
-		err_set(e, ERR_USAGE, "--owner: not an owner id");
-		return err_remedy(e, "give eight hexadecimal digits, or leave it out for %s", OWNER_DEFAULT);
-	}
-	return str_copy(s->owner, sizeof(s->owner), owner);
+	if (owner_parse(owner, s->owner, e) == 0)
+		return 0;
+	(void)err_set(e, ERR_USAGE, "--owner: not an owner");
+	return err_remedy(e, "give the name of a token, an owner id, or leave it out for the default owner");
 }
 
 int start_settings(struct cli_call *call, struct start *s, struct err *e)
 {
-	*s = (struct start){ .cgroup.root_fd = -1, .ids.storage_ns_fd = -1 };
+	*s = (struct start){ .cgroup.root_fd = -1, .ids = { .storage_ns_fd = -1, .lower_ns_fd = -1 } };
 	if (config_settings(&call->config, &s->settings, e) < 0 ||
 	    set_owner(&s->settings, cli_option(call, "owner"), e) < 0 ||
 	    config_export(&call->config, e) < 0)

@@ -16,6 +16,7 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/str.h"
 #include "runtime/label.h"
+#include "runtime/owners.h"
 #include "runtime/store.h"
 
 enum { KEEPERS_MAX = 256, LISTING_MAX = 4 * 1024 * 1024 };
@@ -186,10 +187,10 @@ static int ask_holder(struct state *s, uint16_t op, bool workspace, struct err *
 }
 
 /* The rest of what was thrown away is deleted before the verb ends. */
-static void sweep(struct state *s)
+static void sweep(struct state *s, const struct idrange *ids)
 {
 	struct err ignored = { 0 };
-	pid_t worker = store_sweep_start(&s->store, &s->start.ids, &ignored);
+	pid_t worker = store_sweep_start(&s->store, ids, &ignored);
 
 	if (worker > 0)
 		(void)waitpid(worker, NULL, 0);
@@ -197,17 +198,22 @@ static void sweep(struct state *s)
 
 static int throw_away(struct state *s, bool workspace, struct err *e)
 {
+	const struct settings *settings = &s->start.settings;
 	struct store_label label;
+	struct idrange ids;
 	pid_t holder = 0;
 	int r;
 
-	if (store_label_open(&s->store, &s->start.ids, s->start.settings.owner, s->key, false, &label,
-			     &holder, e) < 0)
+	if (owners_range_init(&s->store, settings->subid, settings->owner, false, &ids, e) < 0)
 		return -1;
-	r = store_label_reset(&s->store, &label, workspace, e);
-	store_label_done(&label);
-	if (r == 0)
-		sweep(s);
+	r = store_label_open(&s->store, &ids, settings->owner, s->key, false, &label, &holder, e);
+	if (r == 0) {
+		r = store_label_reset(&s->store, &label, workspace, e);
+		store_label_done(&label);
+		if (r == 0)
+			sweep(s, &ids);
+	}
+	userns_range_done(&ids);
 	return r;
 }
 

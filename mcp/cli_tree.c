@@ -20,7 +20,7 @@
 
 int cli_tree_begin(struct cli_call *call, struct cli_tree *ret, struct err *e)
 {
-	*ret = (struct cli_tree){ .ids = { .storage_ns_fd = -1 } };
+	*ret = (struct cli_tree){ .ids = { .storage_ns_fd = -1, .lower_ns_fd = -1 } };
 	if (cli_enter_state(call, &ret->settings, e) < 0 ||
 	    userns_range_init(&ret->ids, ret->settings.subid, 0, e) < 0)
 		return -1;

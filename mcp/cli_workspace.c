@@ -17,33 +17,36 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/str.h"
 #include "runtime/label.h"
+#include "runtime/owners.h"
 
 struct place {
 	struct cli_tree tree;
 	struct store_label label;
 };
 
-static int open_owner(const struct cli_call *call, const struct settings *s, const char **ret,
-		      struct err *e)
+/* The image verbs' range is the default owner's; a workspace carries the ids of its own. */
+static int use_owner(struct cli_tree *tree, bool create, struct err *e)
 {
-	const char *owner = cli_option(call, "owner");
+	struct idrange ids;
 
-	*ret = owner ? owner : s->owner;
-	return str_is_owner_id(*ret) ? 0 : err_set(e, ERR_USAGE, "--owner: not an owner id");
+	if (owners_range_init(&tree->store, tree->settings.subid, tree->settings.owner, create, &ids, e) < 0)
+		return -1;
+	userns_range_done(&tree->ids);
+	tree->ids = ids;
+	return 0;
 }
 
 static int open_place(struct cli_call *call, bool create, struct place *p, struct err *e)
 {
 	char key[KEY_MAX];
-	const char *owner;
 	pid_t holder;
 
 	if (label_to_key(call->args[0], strlen(call->args[0]), key, e) < 0 ||
 	    cli_tree_begin(call, &p->tree, e) < 0)
 		return -1;
-	if (open_owner(call, &p->tree.settings, &owner, e) == 0 &&
-	    store_label_open(&p->tree.store, &p->tree.ids, owner, key, create, &p->label, &holder,
-			     e) == 0)
+	if (use_owner(&p->tree, create, e) == 0 &&
+	    store_label_open(&p->tree.store, &p->tree.ids, p->tree.settings.owner, key, create, &p->label,
+			     &holder, e) == 0)
 		return 0;
 	cli_tree_done(&p->tree);
 	return -1;

@@ -26,30 +26,30 @@ static int verb_stdio(struct cli_call *call, struct err *e);
 static int verb_settings_table(struct cli_call *call, struct err *e);
 
 static const struct cli_option stdio_options[] = {
-	{ "owner", "ID", "whose labels to use (eight hexadecimal digits)" },
+	{ "owner", "OWNER", "whose labels to use (name or id)" },
 	{ NULL },
 };
 
 static const struct cli_option exec_options[] = {
 	{ "timeout", "TIME", "end the command after so long (default: the profile's)" },
-	{ "owner", "ID", "whose label it is (eight hexadecimal digits)" },
+	{ "owner", "OWNER", "whose label it is (name or id)" },
 	{ NULL },
 };
 
 static const struct cli_option ps_options[] = {
 	{ "json", NULL, "machine-readable" },
-	{ "owner", "ID", "whose sandboxes (eight hexadecimal digits)" },
+	{ "owner", "OWNER", "whose sandboxes (name or id)" },
 	{ NULL },
 };
 
 static const struct cli_option owner_options[] = {
-	{ "owner", "ID", "whose label it is (eight hexadecimal digits)" },
+	{ "owner", "OWNER", "whose label it is (name or id)" },
 	{ NULL },
 };
 
 static const struct cli_option rm_options[] = {
 	{ "workspace", NULL, "also the workspace and everything in it" },
-	{ "owner", "ID", "whose label it is (eight hexadecimal digits)" },
+	{ "owner", "OWNER", "whose label it is (name or id)" },
 	{ NULL },
 };
 
@@ -59,10 +59,10 @@ static const struct cli_option json_options[] = {
 };
 
 static const struct cli_verb verbs[] = {
-	{ .name = "stdio", .synopsis = "[--profile P] [--net MODE] [--owner ID]",
+	{ .name = "stdio", .synopsis = "[--profile P] [--net MODE] [--owner OWNER]",
 	  .help = "serve MCP on standard input and output", .options = stdio_options,
 	  .run = verb_stdio },
-	{ .name = "exec", .synopsis = "LABEL [--timeout TIME] [--owner ID] -- COMMAND [ARGUMENT...]",
+	{ .name = "exec", .synopsis = "LABEL [--timeout TIME] [--owner OWNER] -- COMMAND [ARGUMENT...]",
 	  .help = "run a command in a sandbox (a single word is a bash command line)",
 	  .options = exec_options, .args_min = 1, .args_max = 1, .takes_command = true,
 	  .run = cli_exec },
@@ -93,6 +93,13 @@ static const struct cli_verb verbs[] = {
 	  .run = cli_image_list },
 	{ .name = "image rm", .synopsis = "NAME", .help = "remove an image that nothing uses",
 	  .args_min = 1, .args_max = 1, .run = cli_image_rm },
+	{ .name = "token add", .synopsis = "NAME",
+	  .help = "let somebody in over HTTP: prints a token, once, for sandboxes of their own",
+	  .args_min = 1, .args_max = 1, .run = cli_token_add },
+	{ .name = "token list", .synopsis = "", .help = "names that have a token, and their owner ids",
+	  .run = cli_token_list },
+	{ .name = "token rm", .synopsis = "NAME", .help = "refuse a token from now on; files stay",
+	  .args_min = 1, .args_max = 1, .run = cli_token_rm },
 	{ .name = "doctor", .synopsis = "[--json]",
 	  .help = "try everything a sandbox needs and name the repair of what is missing",
 	  .options = json_options, .run = cli_doctor },
@@ -193,7 +200,7 @@ static int open_standard_descriptors(void)
 
 static int wrong_command_line(struct cli_call *call, const struct err *why)
 {
-	struct start s = { .cgroup.root_fd = -1, .ids.storage_ns_fd = -1 };
+	struct start s = { .cgroup.root_fd = -1, .ids = { .storage_ns_fd = -1, .lower_ns_fd = -1 } };
 	struct err e = { 0 };
 
 	if (call->verb && call->verb->run == verb_stdio) {

@@ -24,6 +24,8 @@ enum {
 	API_REQUESTS_MAX = 64,            /* in flight per peer */
 	API_INFO_MAX = 64,                /* sandboxes in one info reply */
 	API_HTTP_TEXT_MAX = 4096 + 1,     /* one setting of HTTP */
+	API_TOKENS_MAX = 64,
+	API_TOKEN_HASH_LEN = 32,
 	API_ARG_INLINE_MAX = 128 * 1024 - 1, /* longest argument execve takes (MAX_ARG_STRLEN) */
 };
 
@@ -39,6 +41,7 @@ enum api_op {
 	API_REMOVE,    /* stop, then throw layer and (flag) workspace away */
 	API_SIGNAL,    /* control clients: TERM or INT for a running command */
 	API_PEEK,      /* how much has the EXEC with the same id written? answered by API_PROGRESS */
+	API_TOKENS_READ, /* control clients: the token file has changed; DONE when it is in force */
 	/* from the keeper */
 	API_HELLO = 64,
 	API_STARTED,   /* control EXEC: running; carries stdin/stdout/stderr descriptors */
@@ -47,6 +50,7 @@ enum api_op {
 	API_PRESENT_DONE,
 	API_DONE,      /* plain success of stop, reset, remove */
 	API_FAILED,
+	API_TOKENS,    /* to the front, without a request: who may come in from now on */
 	API_PROGRESS,  /* not final: the EXEC of this id goes on; nothing when there is no such EXEC */
 	/* to the front of serve, id 0: once after API_HELLO, in this order, then as often as marked */
 	API_HTTP,      /* settings of HTTP */
@@ -100,6 +104,17 @@ struct api_stage {
 	struct api_header h;
 	uint32_t len;
 	char bytes[]; /* len bytes */
+};
+
+struct api_token {
+	char owner[OWNER_ID_LEN + 1];
+	uint8_t hash[API_TOKEN_HASH_LEN]; /* SHA-256 of the token */
+};
+
+struct api_tokens {
+	struct api_header h;
+	uint32_t count, reserved;
+	struct api_token rows[]; /* count <= API_TOKENS_MAX */
 };
 
 enum api_exec_mode {

@@ -92,7 +92,7 @@ static char **build_argv(struct command *cmd, struct err *e)
 static int make_log_pipe(struct command *cmd, struct err *e)
 {
 	const struct registry *reg = cmd->reg;
-	uint32_t root = reg->ids->base + ID_SANDBOX_ROOT;
+	uint32_t root = cmd->sandbox->ids->base + ID_SANDBOX_ROOT;
 	int *inside = cmd->inside_fds;
 
 	cmd->out = calloc(1, sizeof(*cmd->out));
@@ -114,7 +114,7 @@ static int make_log_pipe(struct command *cmd, struct err *e)
 /* Three pipes whose other ends go to the client. */
 static int make_client_pipes(struct command *cmd, struct err *e)
 {
-	uint32_t root = cmd->reg->ids->base + ID_SANDBOX_ROOT;
+	uint32_t root = cmd->sandbox->ids->base + ID_SANDBOX_ROOT;
 
 	for (int i = 0; i < 3; i++) {
 		int fds[2], inside_end = i == 0 ? 0 : 1;

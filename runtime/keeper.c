@@ -36,6 +36,8 @@ struct keeper {
 	struct loop *loop;
 	struct reaper reaper;
 	struct store store;
+	struct owners owners;
+	struct token_table tokens;
 	struct seccomp_program filter;
 	struct enter_rights rights;
 	struct registry registry;
@@ -103,6 +105,52 @@ static void on_connection(struct loop_source *s, uint32_t events)
 		log_warn("control connection refused: %s", e.message);
 	else
 		say_hello(k, p);
+}
+
+/* ---- tokens ---- */
+
+static void send_tokens(struct keeper *k)
+{
+	struct {
+		struct api_tokens head;
+		struct api_token rows[API_TOKENS_MAX];
+	} msg = { .head.count = (uint32_t)k->tokens.count };
+
+	for (size_t i = 0; i < k->tokens.count; i++) {
+		memcpy(msg.rows[i].owner, k->tokens.rows[i].owner, sizeof(msg.rows[i].owner));
+		memcpy(msg.rows[i].hash, k->tokens.rows[i].hash, sizeof(msg.rows[i].hash));
+	}
+	peer_send(k->main_peer, API_TOKENS, FIRST_CONTROL_ID, &msg,
+		  sizeof(msg.head) + k->tokens.count * sizeof(msg.rows[0]));
+}
+
+/* meet_owner() - one that has files here is given its ids now, so that its trash is found; so are the
+ * sandboxes of one call that a keeper before us could not end. */
+static void meet_owner(struct keeper *k, const char *owner)
+{
+	struct err ignored;
+	const struct idrange *ids = owners_ids(&k->owners, owner, false, &ignored);
+
+	if (ids && !k->settings->profile->layer_kept)
+		(void)store_trash_throwaways(&k->store, ids, owner);
+}
+
+static int read_tokens(struct registry *reg, struct err *e)
+{
+	struct keeper *k = reg->owner;
+	const struct token_table *fixed = k->start->fixed_tokens;
+	struct token_table t;
+
+	if (tokens_read(&k->store, &t, e) < 0)
+		return -1;
+	for (size_t i = 0; i < fixed->count && t.count < API_TOKENS_MAX; i++)
+		t.rows[t.count++] = fixed->rows[i];
+	k->tokens = t;
+	for (size_t i = 0; i < t.count; i++)
+		meet_owner(k, t.rows[i].owner);
+	if (k->main_peer)
+		send_tokens(k);
+	return 0;
 }
 
 /* ---- the end ---- */
@@ -219,7 +267,8 @@ static int prepare_registry(struct keeper *k, struct err *e)
 		.reaper = &k->reaper,
 		.settings = k->settings,
 		.store = &k->store,
-		.ids = k->start->ids,
+		.owners = &k->owners,
+		.tokens = k->start->fixed_tokens ? &k->tokens : NULL,
 		.tree = k->start->cgroup,
 		.rights = &k->rights,
 		.owner = k,
@@ -229,6 +278,8 @@ static int prepare_registry(struct keeper *k, struct err *e)
 		return err_sys(e, "/dev/null");
 	exec_init(&k->registry);
 	k->registry.hooks.empty = on_empty;
+	if (k->start->fixed_tokens)
+		k->registry.hooks.read_tokens = read_tokens;
 	return 0;
 }
 
@@ -252,8 +303,8 @@ static int prepare(struct keeper *k, struct err *e)
 		return -1;
 	if (prepare_rights(k, e) < 0 || open_control(k, e) < 0)
 		return -1;
-	if (!k->settings->profile->layer_kept)
-		(void)store_trash_throwaways(&k->store, k->start->ids, k->settings->owner);
+	owners_init(&k->owners, &k->store, k->settings->subid, k->start->ids);
+	meet_owner(k, k->settings->owner);
 	registry_sweep(&k->registry); /* what a removal before us left over */
 	return 0;
 }
@@ -292,6 +343,8 @@ static int start(struct keeper *k, struct err *e)
 	else
 		(void)prepare(k, &k->failure);
 	say_hello(k, k->main_peer);
+	if (k->start->fixed_tokens && k->failure.code == ERR_NONE && read_tokens(&k->registry, e) < 0)
+		return -1;
 	return 0;
 }
 
@@ -301,6 +354,7 @@ static void release(struct keeper *k)
 
 	seccomp_program_done(&k->filter);
 	close_fd(&k->registry.null_fd);
+	owners_done(&k->owners);
 	store_done(&k->store);
 	reap_stop(&k->reaper);
 	if (fd >= 0) {

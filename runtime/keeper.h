@@ -10,6 +10,7 @@
 #include "runtime/base/err.h"
 #include "runtime/cgroup.h"
 #include "runtime/spec.h"
+#include "runtime/tokens.h"
 #include "runtime/userns.h"
 
 enum keeper_kind {
@@ -20,10 +21,12 @@ enum keeper_kind {
 struct keeper_start {
 	const struct settings *settings;
 	const struct cgroup_tree *cgroup; /* from cgroup_acquire(); root_fd -1: none (best-effort) */
-	const struct idrange *ids;
+	const struct idrange *ids; /* the default owner's */
 	enum keeper_kind kind;
 	int peer_fd;   /* our end of the socket to the front or the one-shot client; owned */
 	pid_t peer_pid; /* child to reap; 0 when it is not our child */
+	const struct token_table *fixed_tokens; /* NULL: settings->owner is the only one; else the token file
+						 * counts, and these rows (MCP_TOKEN) besides */
 	const struct err *start_failure; /* NULL, or why no sandbox can be made: told in API_HELLO, and
 					  * the answer to every request until the peer ends */
 };

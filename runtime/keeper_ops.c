@@ -29,7 +29,8 @@ static int check_owner_key(const struct registry *reg, const char *owner, const 
 {
 	if (!is_terminated(owner, OWNER_ID_LEN + 1) || !str_is_owner_id(owner))
 		return err_set(e, ERR_PROTOCOL, "damaged owner");
-	if (strcmp(owner, reg->settings->owner) != 0)
+	/* With tokens it is a matter of the moment, and operation_serve() answers it. */
+	if (!reg->tokens && strcmp(owner, reg->settings->owner) != 0)
 		return err_set(e, ERR_PROTOCOL, "owner %s is not served here", owner);
 	if (!is_terminated(key, KEY_MAX) || !str_is_key(key))
 		return err_set(e, ERR_PROTOCOL, "damaged key");
@@ -254,6 +255,22 @@ static int do_key_request(struct registry *reg, struct peer *p, const void *mess
 	return 0;
 }
 
+static int do_tokens_read(struct registry *reg, struct peer *p, const void *message, struct err *e)
+{
+	const struct api_header *h = message;
+	struct api_done msg = { 0 };
+	struct request req = { 0 };
+	struct err why = { 0 };
+
+	if (request_begin(p, &req, h, NULL, e) < 0)
+		return -1;
+	if (reg->hooks.read_tokens && reg->hooks.read_tokens(reg, &why) < 0)
+		request_fail(&req, &why);
+	else
+		request_answer(&req, API_DONE, &msg, sizeof(msg), NULL, 0);
+	return 0;
+}
+
 /* ---- the table ---- */
 
 enum { ANYBODY = PEER_FRONT | PEER_CONTROL };
@@ -272,6 +289,8 @@ static const struct operation {
 	{ API_PEEK, ANYBODY, false, true, sizeof(struct api_peek), check_nothing, do_peek },
 	{ API_INFO, ANYBODY, true, true, sizeof(struct api_key_request), check_info, do_info },
 	{ API_PRESENT, ANYBODY, true, true, sizeof(struct api_present), check_present, do_present },
+	{ API_TOKENS_READ, PEER_CONTROL, false, true, sizeof(struct api_header), check_nothing,
+	  do_tokens_read },
 	{ API_SIGNAL, PEER_CONTROL, false, true, sizeof(struct api_signal), check_signal, do_signal },
 	{ API_STOP, PEER_CONTROL, true, true, sizeof(struct api_key_request), check_key_request,
 	  do_key_request },
@@ -300,10 +319,40 @@ static int refuse(struct peer *p, const struct api_header *h, const struct err *
 	return 0;
 }
 
+/* owner_of() - whose sandboxes a request is about; NULL when it is about none. */
+static const char *owner_of(const struct api_header *h)
+{
+	switch (h->op) {
+	case API_EXEC:
+		return ((const struct api_exec *)(const void *)h)->owner;
+	case API_PRESENT:
+		return ((const struct api_present *)(const void *)h)->owner;
+	case API_INFO:
+	case API_STOP:
+	case API_RESET:
+	case API_REMOVE:
+		return ((const struct api_key_request *)(const void *)h)->owner;
+	default:
+		return NULL;
+	}
+}
+
+/* A front may act for who has a token, the command line for everybody. */
+static int check_token(const struct registry *reg, const struct peer *p, const struct api_header *h,
+		       struct err *e)
+{
+	const char *owner = owner_of(h);
+
+	if (!owner || !reg->tokens || p->kind == PEER_CONTROL || tokens_have_owner(reg->tokens, owner))
+		return 0;
+	return err_set(e, ERR_DENIED, "this token has been removed");
+}
+
 int operation_serve(struct registry *reg, const struct err *failure, struct peer *p,
 		    const struct api_header *h, struct err *e)
 {
 	const struct operation *op = operation_find(h->op);
+	struct err denied = { 0 };
 
 	if (!op)
 		return err_set(e, ERR_PROTOCOL, "unknown operation %u", h->op);
@@ -315,5 +364,9 @@ int operation_serve(struct registry *reg, const struct err *failure, struct peer
 		return -1;
 	if (failure->code != ERR_NONE)
 		return op->answered ? refuse(p, h, failure, e) : 0;
+	if (check_token(reg, p, h, &denied) < 0) {
+		stage_drop(p, h->id);
+		return refuse(p, h, &denied, e);
+	}
 	return op->serve(reg, p, h, e);
 }

@@ -336,7 +336,7 @@ static int init_program(void)
 static int prepare(struct launch_child *c, const struct launch_request *req, struct err *e)
 {
 	const struct mounts_sources sources = { req->lower_fd, req->layer_fd, req->workspace_fd,
-						req->output_fd };
+						req->output_fd, req->ids->lower_ns_fd };
 
 	c->req = req;
 	errno = launch_fault(LAUNCH_PREPARE);

@@ -69,6 +69,19 @@ static int clone_tree(int dir_fd, uint64_t attributes, int *ret_fd, const char *
 	return 0;
 }
 
+/* translate_tree() - show the image to an owner of another block of ids: its files carry the first. */
+static int translate_tree(int tree_fd, int ns_fd, struct err *e)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)ns_fd };
+
+	if (ns_fd < 0 || mount_setattr(tree_fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) == 0)
+		return 0;
+	(void)err_sys(e, "show the image to this owner (an idmapped mount)");
+	if (errno == EINVAL || errno == EOPNOTSUPP)
+		return err_remedy(e, "put SANDBOX_HOME on ext4, xfs or btrfs; only the default owner can do without");
+	return -1;
+}
+
 static void spell_size(char bytes_text[MOUNTS_NUMBER_MAX], char inodes_text[MOUNTS_NUMBER_MAX],
 		       uint64_t bytes)
 {
@@ -106,6 +119,7 @@ int mounts_prepare(struct mounts *m, const struct mounts_sources *src,
 	(void)snprintf(m->aside_suffix, sizeof(m->aside_suffix), "-%" PRIu64 ".%09ld",
 		       (uint64_t)now.tv_sec, now.tv_nsec);
 	if (clone_tree(src->lower_fd, MOUNT_ATTR_RDONLY, &m->lower_tree_fd, "image", e) < 0 ||
+	    translate_tree(m->lower_tree_fd, src->lower_ns_fd, e) < 0 ||
 	    clone_tree(src->layer_fd, 0, &m->layer_tree_fd, "layer", e) < 0 ||
 	    clone_tree(src->workspace_fd, 0, &m->workspace_tree_fd, "workspace", e) < 0 ||
 	    clone_tree(src->output_fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, &m->output_tree_fd,

@@ -28,6 +28,7 @@ enum mounts_target {
 /* Directories of the keeper, borrowed; -1 where there is none. */
 struct mounts_sources {
 	int lower_fd, layer_fd, workspace_fd, output_fd;
+	int lower_ns_fd; /* -1, or the user namespace whose map translates the image's ids */
 };
 
 enum { MOUNTS_NUMBER_MAX = 24, MOUNTS_ASIDE_MAX = 48 };

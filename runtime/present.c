@@ -62,6 +62,7 @@ struct job {
 	struct loop_source source; /* our end of the worker's socket */
 	struct loop_timer timer;
 	struct reap_child worker;
+	const struct idrange *ids; /* the owner's: the worker may have these and no others */
 	bool copy, copying;
 	uint64_t size;
 	char key[KEY_MAX];
@@ -121,7 +122,7 @@ static void __attribute__((noreturn)) open_main(const struct job *job, int works
 	struct reply reply = { 0 };
 	struct err e;
 
-	if (helper_enter(job->reg->ids, fds, 2, open_caps, &e) < 0) {
+	if (helper_enter(job->ids, fds, 2, open_caps, &e) < 0) {
 		log_error("open a file: %s", e.message);
 		_exit(1);
 	}
@@ -499,9 +500,11 @@ static int open_file(struct job *job, const char *owner, struct err *e)
 
 	if (reg->settings->profile->workspace_tmpfs_bytes)
 		return err_set(e, ERR_DENIED, "this profile keeps no files");
+	job->ids = sb ? sb->ids : owners_ids(reg->owners, owner, false, e);
 	if (sb)
 		return start_opener(job, sb->label.workspace_fd, e);
-	if (store_label_open(reg->store, reg->ids, owner, job->key, false, &label, &holder, e) < 0)
+	if (!job->ids ||
+	    store_label_open(reg->store, job->ids, owner, job->key, false, &label, &holder, e) < 0)
 		return -1;
 	rc = start_opener(job, label.workspace_fd, e);
 	store_label_done(&label);

@@ -46,7 +46,8 @@ struct sandbox *registry_find(struct registry *reg, const char *owner, const cha
 	return sb;
 }
 
-static struct sandbox *sandbox_new(struct registry *reg, struct store_label *label)
+static struct sandbox *sandbox_new(struct registry *reg, const struct idrange *ids,
+				   struct store_label *label)
 {
 	struct sandbox *sb = calloc(1, sizeof(*sb));
 	unsigned int b = bucket_of(label->key);
@@ -54,6 +55,7 @@ static struct sandbox *sandbox_new(struct registry *reg, struct store_label *lab
 	if (!sb)
 		return NULL;
 	sb->reg = reg;
+	sb->ids = ids;
 	sb->label = *label;
 	sb->image_fd = -1;
 	memcpy(sb->owner, label->owner, sizeof(sb->owner));
@@ -206,7 +208,7 @@ static void write_record(struct sandbox *sb)
 	const struct settings *s = sb->reg->settings;
 	struct cgroup_record rec = { .version = 1, .limits = s->limits,
 				     .best_effort = s->limits_best_effort, .net = s->net,
-				     .id_base = sb->reg->ids->base, .keeper_pid = getpid(),
+				     .id_base = sb->ids->base, .keeper_pid = getpid(),
 				     .init_pid = sb->launch.pid,
 				     .init_start_time = start_time_of(sb->launch.pid),
 				     .generation = sb->generation };
@@ -250,7 +252,7 @@ static int launch(struct sandbox *sb, struct err *e)
 	struct launch_request req = {
 		.key = sb->key,
 		.profile = p,
-		.ids = reg->ids,
+		.ids = sb->ids,
 		.net = reg->settings->net,
 		.lower_fd = sb->image_fd,
 		.layer_fd = p->layer_kept ? sb->label.layer_fd : -1,
@@ -317,6 +319,7 @@ struct sandbox *registry_get(struct registry *reg, const char *owner, const char
 			     bool *ret_created, struct err *e)
 {
 	struct sandbox *sb = registry_find(reg, owner, key);
+	const struct idrange *ids;
 	struct store_label label;
 	pid_t holder = 0;
 
@@ -332,14 +335,16 @@ struct sandbox *registry_get(struct registry *reg, const char *owner, const char
 		return NULL;
 	}
 	/* Everything that can refuse this label comes before an idle sandbox has to give way. */
-	if (check_disk(reg, e) < 0 ||
-	    store_label_open(reg->store, reg->ids, owner, key, true, &label, &holder, e) < 0)
+	if (check_disk(reg, e) < 0)
+		return NULL;
+	ids = owners_ids(reg->owners, owner, true, e);
+	if (!ids || store_label_open(reg->store, ids, owner, key, true, &label, &holder, e) < 0)
 		return NULL;
 	if (make_room(reg, e) < 0) {
 		store_label_done(&label);
 		return NULL;
 	}
-	sb = sandbox_new(reg, &label);
+	sb = sandbox_new(reg, ids, &label);
 	if (!sb) {
 		store_label_done(&label);
 		(void)err_set(e, ERR_NOMEM, "no memory for a sandbox");

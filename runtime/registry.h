@@ -17,9 +17,11 @@
 #include "runtime/enter.h"
 #include "runtime/launch.h"
 #include "runtime/output.h"
+#include "runtime/owners.h"
 #include "runtime/peer.h"
 #include "runtime/reap.h"
 #include "runtime/store.h"
+#include "runtime/tokens.h"
 #include "runtime/userns.h"
 
 struct command;
@@ -46,6 +48,7 @@ struct sandbox {
 	struct sandbox *next_in_bucket, *next, **link;
 	char owner[OWNER_ID_LEN + 1];
 	char key[KEY_MAX];
+	const struct idrange *ids; /* its owner's */
 	enum sandbox_state state;
 	struct store_label label;
 	int image_fd; /* its lock keeps the image from being removed while the sandbox stands on it */
@@ -74,6 +77,7 @@ struct registry_hooks {
 	/* the entry is freed: whoever had to wait for it (list) is placed again */
 	void (*released)(struct registry *reg, struct command *waiting);
 	void (*empty)(struct registry *reg); /* closing, and the last one is gone */
+	int (*read_tokens)(struct registry *reg, struct err *e); /* the file has changed; NULL: not served */
 };
 
 enum { REGISTRY_BUCKETS = 64 };
@@ -83,7 +87,8 @@ struct registry {
 	struct reaper *reaper;
 	const struct settings *settings;
 	struct store *store;
-	const struct idrange *ids;
+	struct owners *owners;
+	const struct token_table *tokens; /* whom a front may act for; NULL: for settings->owner alone */
 	const struct cgroup_tree *tree;
 	const struct enter_rights *rights;
 	int null_fd; /* /dev/null, read-only: the commands' standard input */
@@ -95,6 +100,7 @@ struct registry {
 	uint64_t generation;
 	bool closing; /* nothing new */
 	struct reap_child sweeper; /* one at a time: two would take each other's names away */
+	size_t sweep_next; /* which owner's turn it is: 0 the default's, then owners->range[] */
 	bool sweep_again;
 };
 

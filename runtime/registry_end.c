@@ -80,27 +80,57 @@ static void tell_when_empty(struct registry *reg)
 		reg->hooks.empty(reg);
 }
 
+static void sweep_on(struct registry *reg);
+
 static void on_swept(struct reap_child *c, struct reap_status status)
 {
 	struct registry *reg = c->ctx;
 
 	(void)status;
-	if (reg->sweep_again && !reg->closing)
-		registry_sweep(reg);
+	if (!reg->closing)
+		sweep_on(reg);
 	tell_when_empty(reg);
+}
+
+/* Return: the ids of owner number i of this keeper; NULL: nobody. */
+static const struct idrange *ids_in_turn(const struct registry *reg, size_t i)
+{
+	const struct owner_range *r;
+
+	if (i == 0)
+		return reg->owners->first;
+	r = &reg->owners->range[i - 1];
+	return r->id[0] ? &r->ids : NULL;
+}
+
+/* A worker has rights over one owner's ids: the owners take turns, whoever has nothing is skipped. */
+static void sweep_on(struct registry *reg)
+{
+	struct err e = { 0 };
+
+	while (reg->sweep_next <= OWNERS_MAX) {
+		const struct idrange *ids = ids_in_turn(reg, reg->sweep_next++);
+		pid_t pid = ids ? store_sweep_start(reg->store, ids, &e) : 0;
+
+		if (pid < 0 ||
+		    (pid > 0 && reap_watch(reg->reaper, &reg->sweeper, pid, on_swept, reg) < 0))
+			log_warn("the trash stays for now: %s", e.message);
+		else if (pid > 0)
+			return;
+		if (reg->sweep_next > OWNERS_MAX && reg->sweep_again) {
+			reg->sweep_again = false;
+			reg->sweep_next = 0;
+		}
+	}
 }
 
 void registry_sweep(struct registry *reg)
 {
-	struct err e = { 0 };
-	pid_t pid;
-
 	reg->sweep_again = reg->sweeper.pid > 0;
 	if (reg->sweep_again)
 		return;
-	pid = store_sweep_start(reg->store, reg->ids, &e);
-	if (pid < 0 || (pid > 0 && reap_watch(reg->reaper, &reg->sweeper, pid, on_swept, reg) < 0))
-		log_warn("the trash stays for now: %s", e.message);
+	reg->sweep_next = 0;
+	sweep_on(reg);
 }
 
 static bool is_removing(const struct key_op *op)
@@ -198,10 +228,11 @@ void registry_step(struct sandbox *sb)
 static int key_op_without_sandbox(struct registry *reg, struct key_op *op, const char *owner,
 				  const char *key, struct err *e)
 {
+	const struct idrange *ids = owners_ids(reg->owners, owner, false, e);
 	struct store_label label;
 	pid_t holder = 0;
 
-	if (store_label_open(reg->store, reg->ids, owner, key, false, &label, &holder, e) < 0)
+	if (!ids || store_label_open(reg->store, ids, owner, key, false, &label, &holder, e) < 0)
 		return -1;
 	run_key_op(reg, &label, op);
 	store_label_done(&label);

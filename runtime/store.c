@@ -181,6 +181,17 @@ static int open_owner(const struct store *s, const struct idrange *ids, const ch
 			  (unsigned int)st.st_uid, ID_BLOCK);
 }
 
+int store_owner_make(const struct store *s, const struct idrange *ids, const char *owner, struct err *e)
+{
+	int fd = str_is_owner_id(owner) ? open_owner(s, ids, owner, true, e) :
+					  err_set(e, ERR_DENIED, "malformed owner");
+
+	if (fd < 0)
+		return -1;
+	close_fd(&fd);
+	return 0;
+}
+
 static int check_names(const char *owner, const char *key, struct err *e)
 {
 	if (!str_is_owner_id(owner) || !str_is_key(key))

@@ -32,6 +32,9 @@ struct store {
 int store_open(struct store *s, const char *home, struct err *e);
 void store_done(struct store *s);
 
+/* store_owner_make() - owners/<owner>, given to the block's first id: the record of which block it has. */
+int store_owner_make(const struct store *s, const struct idrange *ids, const char *owner, struct err *e);
+
 struct store_label {
 	int dir_fd, lock_fd, workspace_fd, layer_fd, output_fd;
 	char owner[OWNER_ID_LEN + 1];

@@ -420,8 +420,9 @@ int userns_write_maps(const struct idrange *r, pid_t child, struct err *e)
 	return write_map(child, text, e);
 }
 
-/* make_helper_ns() - a user namespace with the whole block, kept alive by its descriptor alone. */
-static int make_helper_ns(uint32_t base, struct err *e)
+/* make_mapping_ns() - a user namespace in which the ids from inside are the block at base, kept alive by
+ * its descriptor alone. */
+static int make_mapping_ns(uint32_t inside, uint32_t base, struct err *e)
 {
 	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
 	char path[32], text[64];
@@ -436,12 +437,12 @@ static int make_helper_ns(uint32_t base, struct err *e)
 		err_sys(e, "make a user namespace");
 		return userns_explain_refusal(errno, e);
 	}
-	(void)snprintf(text, sizeof(text), "0 %u %d\n", base, ID_BLOCK);
+	(void)snprintf(text, sizeof(text), "%u %u %d\n", inside, base, ID_BLOCK);
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
 	if (write_map(pid, text, e) == 0) {
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
-			err_sys(e, "open the helpers' user namespace");
+			err_sys(e, "open a user namespace");
 	}
 	(void)kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -449,17 +450,45 @@ static int make_helper_ns(uint32_t base, struct err *e)
 	return fd;
 }
 
+int userns_block_index(const char *subid_setting, uint32_t base, uint32_t *ret, struct err *e)
+{
+	uint32_t first;
+
+	*ret = 0;
+	if (in_storage && base == 0)
+		return 0;
+	if (in_storage || block_base(subid_setting, 0, &first, e) < 0)
+		return -1;
+	if (base < first || (base - first) % ID_BLOCK != 0)
+		return err_set(e, ERR_CONFIG, "%u is no block of the id range, which starts at %u", base, first);
+	*ret = (base - first) / ID_BLOCK;
+	return 0;
+}
+
+static int open_namespaces(struct idrange *r, uint32_t first, struct err *e)
+{
+	r->storage_ns_fd = make_mapping_ns(0, r->base, e);
+	if (r->storage_ns_fd < 0)
+		return -1;
+	if (r->base == first)
+		return 0;
+	r->lower_ns_fd = make_mapping_ns(first, r->base, e);
+	if (r->lower_ns_fd >= 0)
+		return 0;
+	close_fd(&r->storage_ns_fd);
+	return -1;
+}
+
 int userns_range_init(struct idrange *r, const char *subid_setting, uint32_t block_index,
 		      struct err *e)
 {
-	uint32_t base;
-	int fd;
+	uint32_t base, first;
 
-	if (in_storage) {
-		*r = (struct idrange){ .base = 0, .in_storage = true, .storage_ns_fd = -1 };
+	*r = (struct idrange){ .base = 0, .in_storage = in_storage, .storage_ns_fd = -1, .lower_ns_fd = -1 };
+	if (in_storage)
 		return 0;
-	}
-	if (block_base(subid_setting, block_index, &base, e) < 0)
+	if (block_base(subid_setting, 0, &first, e) < 0 ||
+	    block_base(subid_setting, block_index, &base, e) < 0)
 		return -1;
 	if (!covers("/proc/self/uid_map", base, ID_BLOCK) ||
 	    !covers("/proc/self/gid_map", base, ID_BLOCK)) {
@@ -468,14 +497,12 @@ int userns_range_init(struct idrange *r, const char *subid_setting, uint32_t blo
 		return err_remedy(e, "name 65536 ids that do and that nobody uses: "
 				     "SANDBOX_SUBID=FIRST:65536");
 	}
-	fd = make_helper_ns(base, e);
-	if (fd < 0)
-		return -1;
-	*r = (struct idrange){ .base = base, .in_storage = false, .storage_ns_fd = fd };
-	return 0;
+	r->base = base;
+	return open_namespaces(r, first, e);
 }
 
 void userns_range_done(struct idrange *r)
 {
 	close_fd(&r->storage_ns_fd);
+	close_fd(&r->lower_ns_fd);
 }

@@ -35,6 +35,8 @@ struct idrange {
 	uint32_t base;      /* as seen by this process */
 	bool in_storage;    /* this process is root of S (ordinary user) */
 	int storage_ns_fd;  /* root mode: a user namespace mapping the block, for helpers; else -1 */
+	int lower_ns_fd;    /* root mode, any block but the first: a user namespace that shows the ids of the
+			     * first block, which image trees carry, as this one's; else -1 */
 };
 
 /* userns_enter_storage() - the ordinary user's way in; called by main() before anything else.
@@ -53,6 +55,10 @@ int userns_enter_storage(int cgroup_root_fd, const char *subid_setting, char **a
  * container programs, and installing one of those must not make our stored trees unreadable.) */
 int userns_range_init(struct idrange *r, const char *subid_setting, uint32_t block_index,
 		      struct err *e);
+
+/* userns_block_index() - which block starts at base; inside S there is one, 0. Return: 0, -1 (it is not
+ * the start of a block of this range). */
+int userns_block_index(const char *subid_setting, uint32_t base, uint32_t *ret, struct err *e);
 void userns_range_done(struct idrange *r);
 
 /* userns_explain_refusal() - after an error by which hosts refuse namespaces: find the setting that

@@ -23,7 +23,7 @@ LAYERS = (
     ("words", ("runtime/spec.*", "runtime/label.*", "runtime/api.h")),
     ("mechanisms", ("runtime/userns*", "runtime/subid*", "runtime/mounts*", "runtime/overlay*",
                     "runtime/net*", "runtime/cgroup*", "runtime/caps*", "runtime/seccomp*",
-                    "runtime/store*", "runtime/sweep*", "runtime/tar_*", "runtime/helper*")),
+                    "runtime/store*", "runtime/owners*", "runtime/tokens*", "runtime/sweep*", "runtime/tar_*", "runtime/helper*")),
     ("assembly", ("runtime/enter*", "runtime/launch*", "runtime/init/*", "runtime/join/*")),
     ("registry", ("runtime/peer*", "runtime/reap*", "runtime/output*", "runtime/registry*",
                   "runtime/exec*", "runtime/present*", "runtime/image*")),

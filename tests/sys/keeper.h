@@ -36,7 +36,10 @@ struct kt { /* what all keepers of a test share */
 	struct cgroup_tree tree;
 	struct idrange ids;
 	bool limited; /* there is a cgroup */
+	const struct token_table *fixed_tokens; /* NULL: keepers of one owner */
 };
+
+static const char *kt_owner = OWNER_DEFAULT; /* whom requests are made for */
 
 struct keeper_proc {
 	pid_t pid;
@@ -53,6 +56,7 @@ struct reply {
 		struct api_done key;
 		struct api_progress progress;
 		struct api_started started;
+		struct api_tokens tokens;
 		struct {
 			struct api_info_done done;
 			struct api_info_row rows[API_INFO_MAX];
@@ -226,7 +230,7 @@ static inline void kt_exec_send(int sock, uint64_t id, const char *key, const vo
 	} u;
 
 	memset(&u.msg, 0, sizeof(u.msg));
-	strcpy(u.msg.owner, OWNER_DEFAULT);
+	strcpy(u.msg.owner, kt_owner);
 	(void)snprintf(u.msg.key, sizeof(u.msg.key), "%s", key);
 	u.msg.mode = o.mode;
 	u.msg.flags = o.flags;
@@ -257,7 +261,7 @@ static inline void kt_key_send(int sock, uint16_t op, uint64_t id, const char *k
 {
 	struct api_key_request msg = { .workspace = workspace };
 
-	strcpy(msg.owner, OWNER_DEFAULT);
+	strcpy(msg.owner, kt_owner);
 	(void)snprintf(msg.key, sizeof(msg.key), "%s", key);
 	if (kt_send(sock, &msg, op, sizeof(msg), id) < 0)
 		tap_bail("send");
@@ -267,7 +271,7 @@ static inline void kt_present_send(int sock, uint64_t id, const char *key, const
 {
 	struct api_present msg = { .copy = copy };
 
-	strcpy(msg.owner, OWNER_DEFAULT);
+	strcpy(msg.owner, kt_owner);
 	(void)snprintf(msg.key, sizeof(msg.key), "%s", key);
 	(void)snprintf(msg.path, sizeof(msg.path), "%s", path);
 	if (kt_send(sock, &msg, API_PRESENT, sizeof(msg), id) < 0)
@@ -289,7 +293,8 @@ static inline void keeper_start_proc(const struct kt *t, const struct settings *
 	ret->pid = fork();
 	if (ret->pid == 0) {
 		struct keeper_start ks = { .settings = s, .cgroup = &t->tree, .ids = &t->ids,
-					   .kind = kind, .peer_fd = pair[1] };
+					   .kind = kind, .peer_fd = pair[1],
+					   .fixed_tokens = t->fixed_tokens };
 		int status;
 
 		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);

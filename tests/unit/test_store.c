@@ -23,7 +23,7 @@
 static char tmp_path[] = "/tmp/mcpt-store-XXXXXX";
 static char home[64];
 static struct store store;
-static const struct idrange ids = { .base = 0x60000000, .storage_ns_fd = -1 };
+static const struct idrange ids = { .base = 0x60000000, .storage_ns_fd = -1, .lower_ns_fd = -1 };
 static struct err error;
 
 static bool exists(const char *format, ...)
@@ -292,7 +292,7 @@ static void test_contents(void)
 
 static void test_hostile_label(void)
 {
-	const struct idrange moved = { .base = 0x61000000, .storage_ns_fd = -1 };
+	const struct idrange moved = { .base = 0x61000000, .storage_ns_fd = -1, .lower_ns_fd = -1 };
 	struct store_label l;
 	static const char *const bad[] = { "..", "", "a", "a/b-000000", "../x-000000", "A-000000" };
 

@@ -25,7 +25,7 @@
 static char tmp_path[] = "/tmp/mcpt-sweep-XXXXXX";
 static char home[64], canary[64];
 static struct store store;
-static struct idrange ids = { .base = 0x60000000, .storage_ns_fd = -1 };
+static struct idrange ids = { .base = 0x60000000, .storage_ns_fd = -1, .lower_ns_fd = -1 };
 static struct err error;
 
 enum { ROOT_ID = ID_SANDBOX_ROOT, OTHER_ID = ID_SANDBOX_ROOT + 1000 };
