@@ -29,7 +29,7 @@ LAYERS = (
                   "runtime/exec*", "runtime/present*", "runtime/image*")),
     ("keeper", ("runtime/control*", "runtime/keeper*", "runtime/doctor*")),
     # The front: its own layers, and of the runtime only what FRONT_MAY_INCLUDE names.
-    ("bytes", ("mcp/bounds.h", "mcp/json.*", "mcp/json_*", "mcp/clean*", "mcp/budget*", "mcp/args*",
+    ("bytes", ("mcp/bounds.h", "mcp/json.*", "mcp/json_*", "mcp/base64.*", "mcp/hmac.*", "mcp/clean*", "mcp/budget*", "mcp/args*",
                "mcp/http1.*", "mcp/tls.*")),
     ("protocol", ("mcp/http.h", "mcp/http_*", "mcp/jsonrpc*", "mcp/protocol*", "mcp/result*", "mcp/excerpt*",
                   "mcp/keeper_client*")),
