@@ -57,6 +57,8 @@ struct launch_child {
 	int channel_fd;                  /* sockets made inside go out here; -1: none */
 	int init_fd;                     /* process 1's program */
 	char cgroup_namespaces[16];
+	struct net_inside inside;
+	unsigned int link; /* of the uplink */
 	struct net_plan net;
 	struct mounts mounts;
 };
@@ -157,16 +159,21 @@ static int keep_proc_sys(struct launch_child *c)
 	return mounts_keep_proc_sys(&c->mounts);
 }
 
+static int make_tap(struct launch_child *c)
+{
+	return net_has_tap(c->inside.uplink) ? net_make_tap() : 0;
+}
+
 static int set_up_network(struct launch_child *c)
 {
-	return net_apply(&c->net, c->mounts.proc_sys_fd);
+	return net_apply(&c->net, &c->inside, c->mounts.proc_sys_fd);
 }
 
 static int send_sockets(struct launch_child *c)
 {
-	if (!net_has_sockets(c->req->net))
+	if (!net_has_sockets(c->inside.mode))
 		return 0;
-	return net_send_sockets(c->channel_fd, net_uses_proxy(c->req->net, c->req->uplink));
+	return net_send_sockets(c->channel_fd, net_uses_proxy(c->inside.mode, c->inside.uplink));
 }
 
 static int mask_proc(struct launch_child *c)
@@ -280,6 +287,7 @@ static const struct step {
 	{ LAUNCH_WORKSPACE, mount_workspace },
 	{ LAUNCH_OUTPUT, mount_output },
 	{ LAUNCH_PROC_SYS, keep_proc_sys },
+	{ LAUNCH_TAP, make_tap },
 	{ LAUNCH_NET, set_up_network },
 	{ LAUNCH_SOCKETS, send_sockets },
 	{ LAUNCH_MASKS, mask_proc },
@@ -346,7 +354,8 @@ static int prepare(struct launch_child *c, const struct launch_request *req, str
 	if (c->init_fd < 0)
 		return keeper_step_failed(LAUNCH_PREPARE, e);
 	(void)snprintf(c->cgroup_namespaces, sizeof(c->cgroup_namespaces), "%u", req->pids + 32);
-	if (net_plan_init(&c->net, req->net, e) < 0)
+	if ((req->uplink && uplink_prepare(req->uplink, &c->inside, &c->link, e) < 0) ||
+	    net_plan_init(&c->net, &c->inside, e) < 0)
 		return -1;
 	return mounts_prepare(&c->mounts, &sources, req->profile, e);
 }
@@ -392,14 +401,28 @@ static void kill_and_reap(int pidfd)
 		;
 }
 
-/* let_go() - the maps, then the byte the child waits for. */
-static int let_go(const struct launch_request *req, pid_t pid, int go_fd, struct err *e)
+static int connect_uplink(const struct launch_child *c, pid_t pid, struct err *e)
 {
+	errno = launch_fault(LAUNCH_UPLINK);
+	if (errno != 0)
+		return keeper_step_failed(LAUNCH_UPLINK, e);
+	if (c->req->uplink && uplink_connect(c->req->uplink, &c->inside, c->link, pid) < 0)
+		return keeper_step_failed(LAUNCH_UPLINK, e);
+	return 0;
+}
+
+/* let_go() - the maps and the uplink, then the byte the child waits for. */
+static int let_go(const struct launch_child *c, pid_t pid, int go_fd, struct err *e)
+{
+	const struct launch_request *req = c->req;
+
 	errno = launch_fault(LAUNCH_MAPS);
 	if (errno != 0)
 		return keeper_step_failed(LAUNCH_MAPS, e);
 	if (userns_write_maps(req->ids, pid, e) < 0)
 		return err_wrap(e, "create the sandbox");
+	if (connect_uplink(c, pid, e) < 0)
+		return -1;
 	/* We hold the other end as well, so a child that is dead already costs no SIGPIPE; the status
 	 * pipe will tell. */
 	if (fd_write_full(go_fd, "", 1) < 0)
@@ -442,7 +465,7 @@ static int start_prepared(struct launch_child *c, struct launch *ret, struct err
 
 	if (make_pipe(&go_read, &go_write) < 0 || make_pipe(&status_read, &status_write) < 0 ||
 	    fd_set_nonblock(status_read, true) < 0 ||
-	    make_channel(c->req->net, &channel, &child_channel) < 0)
+	    make_channel(c->inside.mode, &channel, &child_channel) < 0)
 		return keeper_step_failed(LAUNCH_PREPARE, e);
 	c->go_fd = go_read;
 	c->keeper_go_fd = go_write;
@@ -454,13 +477,14 @@ static int start_prepared(struct launch_child *c, struct launch *ret, struct err
 		return keeper_step_failed(LAUNCH_CLONE, e);
 	/* No maps can be written for a child that has failed and gone meanwhile; then its own words
 	 * count, and launch_progress() reads them. */
-	if (let_go(c->req, pid, go_write, e) < 0 && !is_readable(status_read)) {
+	if (let_go(c, pid, go_write, e) < 0 && !is_readable(status_read)) {
 		kill_and_reap(pidfd);
 		(void)close(pidfd);
 		return -1;
 	}
 	*ret = (struct launch){ .pid = pid, .pidfd = pidfd, .status_fd = take_fd(&status_read),
-				.channel_fd = take_fd(&channel) };
+				.channel_fd = take_fd(&channel), .uplink = c->req->uplink,
+				.link = c->link, .uplink_kind = c->inside.uplink };
 	memset(ret->socket, -1, sizeof(ret->socket));
 	return 0;
 }
@@ -470,10 +494,12 @@ int launch_start(const struct launch_request *req, struct launch *ret, struct er
 	struct launch_child c = { 0 };
 	int r = prepare(&c, req, e);
 
-	if (r < 0)
-		return -1;
-	r = start_prepared(&c, ret, e);
-	mounts_done(&c.mounts);
+	if (r == 0) {
+		r = start_prepared(&c, ret, e);
+		mounts_done(&c.mounts);
+	}
+	if (r < 0 && c.link > 0)
+		uplink_release(req->uplink, c.link);
 	return r;
 }
 
@@ -524,4 +550,7 @@ void launch_done(struct launch *l)
 	close_fd(&l->status_fd);
 	close_fd(&l->channel_fd);
 	net_close_sockets(l->socket);
+	if (l->link > 0)
+		uplink_release(l->uplink, l->link);
+	l->link = 0;
 }

@@ -14,6 +14,7 @@
 #include "runtime/base/err.h"
 #include "runtime/enter.h"
 #include "runtime/net.h"
+#include "runtime/net_uplink.h"
 #include "runtime/spec.h"
 #include "runtime/userns.h"
 
@@ -22,6 +23,7 @@ enum launch_stage {
 	LAUNCH_CLONE,
 	LAUNCH_SESSION, /* dumpable 0, setsid, host name */
 	LAUNCH_MAPS,    /* keeper: id maps; the child waits for them */
+	LAUNCH_UPLINK,  /* keeper: the pair of interfaces, where it has one */
 	LAUNCH_IDS,     /* sandbox root, no groups; session keyring */
 	LAUNCH_PRIVATE, /* / recursively private */
 	LAUNCH_SCRATCH,
@@ -33,7 +35,8 @@ enum launch_stage {
 	LAUNCH_WORKSPACE,
 	LAUNCH_OUTPUT,
 	LAUNCH_PROC_SYS, /* keep a descriptor of /proc/sys */
-	LAUNCH_NET,
+	LAUNCH_TAP, /* the device a user-mode uplink attaches to */
+	LAUNCH_NET, /* addresses, denied ranges, default route */
 	LAUNCH_SOCKETS, /* made inside, sent to the keeper: net.h */
 	LAUNCH_MASKS,
 	LAUNCH_PIVOT,
@@ -49,8 +52,7 @@ struct launch_request {
 	const char *key; /* also the host name */
 	const struct profile *profile;
 	const struct idrange *ids;
-	enum net_mode net;
-	enum net_uplink uplink;
+	struct uplink *uplink; /* also the mode; NULL: none */
 	int lower_fd;     /* the image's root directory */
 	int layer_fd;     /* directory holding upper/ and work/; -1: read-only root */
 	int workspace_fd; /* -1: tmpfs of the profile */
@@ -65,6 +67,9 @@ struct launch {
 	pid_t pid;
 	int pidfd;
 	int status_fd; /* poll for input; hand every wake-up to launch_progress() */
+	struct uplink *uplink;
+	unsigned int link; /* what was taken from it */
+	enum net_uplink uplink_kind;
 	int channel_fd; /* the child sends its sockets through it; -1: it has none */
 	int socket[NET_SOCKET_COUNT]; /* when ready; -1: not there, or taken by its server */
 	uint32_t replaced;

@@ -15,6 +15,7 @@ static const char *const stage_texts[LAUNCH_STAGE_COUNT] = {
 	[LAUNCH_CLONE] = "clone a process into new namespaces",
 	[LAUNCH_SESSION] = "start a session in the new namespaces",
 	[LAUNCH_MAPS] = "write the id maps",
+	[LAUNCH_UPLINK] = "connect the sandbox to the host's network",
 	[LAUNCH_IDS] = "become the sandbox's root",
 	[LAUNCH_PRIVATE] = "cut the mount tree off from the host's",
 	[LAUNCH_SCRATCH] = "mount a place to build the root in",
@@ -26,6 +27,7 @@ static const char *const stage_texts[LAUNCH_STAGE_COUNT] = {
 	[LAUNCH_WORKSPACE] = "mount /workspace",
 	[LAUNCH_OUTPUT] = "mount /output",
 	[LAUNCH_PROC_SYS] = "open /proc/sys",
+	[LAUNCH_TAP] = "make the network device that pasta or slirp4netns serves",
 	[LAUNCH_NET] = "set up the network namespace",
 	[LAUNCH_SOCKETS] = "make the sockets that are served from outside",
 	[LAUNCH_MASKS] = "mask the host's parts of /proc and /sys",
@@ -73,6 +75,16 @@ static const struct remedy {
 	{ LAUNCH_CLONE, EINVAL, KERNEL },
 	{ LAUNCH_IDS, EINVAL, "give the server's user at least 65535 subordinate ids in /etc/subuid "
 			      "and /etc/subgid" },
+	{ LAUNCH_UPLINK, EPERM, "the server lacks CAP_NET_ADMIN: run it with that, or install passt" },
+	{ LAUNCH_UPLINK, EACCES, "the host's /proc/sys is not writable: install passt, whose way out "
+				 "needs no setting of the host" },
+	{ LAUNCH_UPLINK, EROFS, "the host's /proc/sys is read-only: install passt, whose way out needs "
+				"no setting of the host" },
+	{ LAUNCH_UPLINK, EOPNOTSUPP, "load the driver for pairs of interfaces: modprobe veth" },
+	{ LAUNCH_TAP, ENOENT, "modprobe tun" },
+	{ LAUNCH_TAP, ENODEV, "modprobe tun" },
+	{ LAUNCH_TAP, EACCES, "chmod 0666 /dev/net/tun" },
+	{ LAUNCH_TAP, EPERM, "chmod 0666 /dev/net/tun" },
 	{ LAUNCH_OVERLAY, ENODEV, "load overlayfs: modprobe overlay" },
 	{ LAUNCH_OVERLAY, EINVAL, HOME },
 	{ LAUNCH_OVERLAY, EOPNOTSUPP, HOME },

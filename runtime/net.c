@@ -1,115 +1,124 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime/net.c - the inside of a sandbox's own network namespace; the only user of libnl
+/* runtime/net.c - the inside of a sandbox's own network namespace
  *
- * net_plan_init() runs in the keeper and touches nothing but memory. net_apply() runs in the child,
- * as the sandbox's root, in a network namespace that holds a loopback interface and nothing else; its
- * input is the keeper's plan, its only peer the kernel.
+ * net_plan_init() runs in the keeper and touches nothing but memory. The rest runs in the child, as the
+ * sandbox's root, in a network namespace that holds a loopback interface and, with an uplink, one more;
+ * its input is the keeper's plan, its only peer the kernel. Nothing of the sandbox runs yet, and
+ * what runs later has no capability to undo any of it.
  */
 #include "runtime/net.h"
 
 #include <errno.h>
-#include <linux/rtnetlink.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
 #include <net/if.h>
-#include <netlink/msg.h>
-#include <netlink/route/link.h>
+#include <linux/netlink.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
 
-enum { LOOPBACK_INDEX = 1 }; /* the first interface of every network namespace */
+/* ---- the keeper ---- */
 
-static int plan_append(struct net_plan *plan, struct nl_msg *msg)
+static bool has_family(const struct net_inside *inside, uint8_t family)
 {
-	struct nlmsghdr *header = nlmsg_hdr(msg);
-	size_t len = NLMSG_ALIGN(header->nlmsg_len);
+	return inside->address[family == AF_INET6].family == family;
+}
 
-	if (plan->count == NET_PLAN_MESSAGES_MAX || plan->len + len > sizeof(plan->bytes)) {
-		errno = ENOBUFS;
-		return -1;
+/* Before there is a way out, so that no packet ever leaves for one of them. */
+static int plan_denied(struct net_plan *plan, const struct net_inside *inside)
+{
+	struct net_prefix all[NET_PREFIXES_MAX];
+	size_t count = net_ranges_all(all);
+
+	for (size_t i = 0; i < count; i++) {
+		if (has_family(inside, all[i].addr.family) &&
+		    net_msg_unreachable(plan, &all[i], false) < 0)
+			return -1;
 	}
-	header->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
-	header->nlmsg_seq = plan->count + 1;
-	header->nlmsg_pid = 0;
-	memcpy(plan->bytes + plan->len, header, header->nlmsg_len);
-	plan->message_len[plan->count++] = len;
-	plan->len += len;
+	for (size_t i = 0; i < inside->deny_count; i++) {
+		if (has_family(inside, inside->deny[i].addr.family) &&
+		    net_msg_unreachable(plan, &inside->deny[i], false) < 0)
+			return -1;
+	}
 	return 0;
 }
 
-static int plan_link_up(struct net_plan *plan, int index)
+static int plan_device(struct net_plan *plan, const struct net_inside *inside)
 {
-	struct rtnl_link *link = rtnl_link_alloc();
-	struct rtnl_link *change = rtnl_link_alloc();
-	struct nl_msg *msg = NULL;
-	int r = -1;
-
-	errno = ENOMEM;
-	if (link != NULL && change != NULL) {
-		rtnl_link_set_ifindex(link, index);
-		rtnl_link_set_flags(change, IFF_UP);
-		if (rtnl_link_build_change_request(link, change, 0, &msg) == 0)
-			r = plan_append(plan, msg);
+	if (net_msg_link_up(plan, NET_INSIDE_INDEX) < 0)
+		return -1;
+	for (int i = 0; i < 2; i++) {
+		if (inside->address[i].family == 0)
+			continue;
+		if (net_msg_address(plan, NET_INSIDE_INDEX, &inside->address[i]) < 0 ||
+		    (inside->gateway_mac &&
+		     net_msg_neighbour(plan, NET_INSIDE_INDEX, &inside->gateway[i],
+				       inside->gateway_mac) < 0) ||
+		    net_msg_default(plan, NET_INSIDE_INDEX, &inside->gateway[i]) < 0)
+			return -1;
 	}
-	nlmsg_free(msg);
-	rtnl_link_put(change);
-	rtnl_link_put(link);
-	return r;
-}
-
-int net_plan_init(struct net_plan *plan, enum net_mode mode, struct err *e)
-{
-	(void)mode;
-	memset(plan, 0, sizeof(*plan));
-	if (plan_link_up(plan, LOOPBACK_INDEX) < 0)
-		return err_sys(e, "build the netlink message that brings the loopback interface up");
 	return 0;
 }
 
-/* read_answer() - one acknowledgement. Return: 0, -1 with the errno the kernel answered. */
-static int read_answer(int sock, uint32_t seq)
+int net_plan_init(struct net_plan *plan, const struct net_inside *inside, struct err *e)
 {
-	union {
-		struct nlmsghdr header;
-		unsigned char bytes[1024]; /* an error answer repeats the request */
-	} answer;
-	const struct nlmsgerr *error;
-	ssize_t len = recv(sock, &answer, sizeof(answer), 0);
-
-	if (len < 0)
-		return -1;
-	error = NLMSG_DATA(&answer.header);
-	if ((size_t)len < NLMSG_LENGTH(sizeof(*error)) ||
-	    answer.header.nlmsg_type != NLMSG_ERROR || answer.header.nlmsg_seq != seq) {
-		errno = EPROTO;
-		return -1;
-	}
-	errno = -error->error;
-	return error->error == 0 ? 0 : -1;
+	net_plan_clear(plan);
+	if (net_msg_link_up(plan, NET_LOOPBACK_INDEX) == 0 &&
+	    (!net_has_device(inside->uplink) ||
+	     (plan_denied(plan, inside) == 0 && plan_device(plan, inside) == 0)))
+		return 0;
+	return err_sys(e, "build the netlink messages of a sandbox's network");
 }
 
-/* send_plan() - one message, one answer: rtnetlink works inside sendmsg(), so the answer is there
- * when it returns and nothing here can wait. */
+/* ---- the child ---- */
+
+/* Persistent: it is there, with its addresses and routes, before the process that serves it, and still
+ * there when that process has to be started again. */
+int net_make_tap(void)
+{
+	struct ifreq req = { .ifr_name = NET_INSIDE_NAME, .ifr_flags = IFF_TAP | IFF_NO_PI };
+	_cleanup_fd_ int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+	unsigned int index = NET_INSIDE_INDEX;
+
+	if (fd < 0 || ioctl(fd, TUNSETIFINDEX, &index) < 0 || ioctl(fd, TUNSETIFF, &req) < 0)
+		return -1;
+	return ioctl(fd, TUNSETPERSIST, 1);
+}
+
+static int write_optional(int proc_sys_fd, const char *name, const char *text)
+{
+	/* A kernel without IPv6 has none of these. */
+	return fd_write_file_at(proc_sys_fd, name, text) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+/* Addresses and routes are what we say: nothing is made up from the link or learnt from it. Before the
+ * device comes up. */
+static int quiet_ipv6(const struct net_inside *inside, int proc_sys_fd)
+{
+	if (!net_has_device(inside->uplink))
+		return 0;
+	if (write_optional(proc_sys_fd, "net/ipv6/conf/" NET_INSIDE_NAME "/addr_gen_mode", "1") < 0 ||
+	    write_optional(proc_sys_fd, "net/ipv6/conf/" NET_INSIDE_NAME "/accept_ra", "0") < 0)
+		return -1;
+	if (has_family(inside, AF_INET6))
+		return 0;
+	return write_optional(proc_sys_fd, "net/ipv6/conf/" NET_INSIDE_NAME "/disable_ipv6", "1");
+}
+
 static int send_plan(const struct net_plan *plan)
 {
 	_cleanup_fd_ int sock = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	const unsigned char *at = plan->bytes;
 
-	if (sock < 0)
-		return -1;
-	for (unsigned int i = 0; i < plan->count; i++) {
-		if (send(sock, at, plan->message_len[i], 0) < 0 || read_answer(sock, i + 1) < 0)
-			return -1;
-		at += plan->message_len[i];
-	}
-	return 0;
+	return sock < 0 ? -1 : net_plan_send(sock, plan);
 }
 
-int net_apply(const struct net_plan *plan, int proc_sys_fd)
+int net_apply(const struct net_plan *plan, const struct net_inside *inside, int proc_sys_fd)
 {
-	if (send_plan(plan) < 0)
+	if (quiet_ipv6(inside, proc_sys_fd) < 0 || send_plan(plan) < 0)
 		return -1;
 	/* Both hold for this namespace only. Every inside group may send ICMP echo (CAP_NET_RAW is not
 	 * there); every inside user may listen on port 80. */

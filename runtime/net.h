@@ -24,9 +24,11 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "runtime/base/err.h"
+#include "runtime/net_msg.h"
 #include "runtime/spec.h"
 
 /* How packets of a sandbox in mode internet leave the host. */
@@ -51,13 +53,20 @@ enum net_socket {
 #define NET_INSIDE_ADDRESS "127.0.0.53"
 enum { NET_PROXY_PORT = 3128, NET_DNS_PORT = 53, NET_BACKLOG = 512 };
 
-enum { NET_PLAN_BYTES_MAX = 8192, NET_PLAN_MESSAGES_MAX = 128 };
+/* The interface inside that leads out. A namespace may start with interfaces of other kinds, so the
+ * number is chosen and not guessed. */
+#define NET_INSIDE_NAME "eth0"
+enum { NET_LOOPBACK_INDEX = 1, NET_INSIDE_INDEX = 100 };
 
-struct net_plan {
-	size_t len;
-	size_t message_len[NET_PLAN_MESSAGES_MAX];
-	unsigned int count; /* message i carries sequence number i + 1 and asks for an answer */
-	_Alignas(8) unsigned char bytes[NET_PLAN_BYTES_MAX];
+/* What the keeper has settled before the clone. */
+struct net_inside {
+	enum net_mode mode;
+	enum net_uplink uplink;
+	/* IPv4 first, IPv6 second; family 0: the sandbox has no addresses of this kind */
+	struct net_addr address[2], gateway[2];
+	const uint8_t *gateway_mac;     /* NULL: the gateway is asked for it */
+	const struct net_prefix *deny;  /* beyond the denied ranges: the host's own (net_host.h) */
+	size_t deny_count;
 };
 
 /* net_has_sockets() - whether a mode has any of the sockets above. */
@@ -72,13 +81,29 @@ static inline bool net_uses_proxy(enum net_mode mode, enum net_uplink uplink)
 	return mode == NET_ALLOWLIST || (mode == NET_INTERNET && uplink == NET_UPLINK_PROXY);
 }
 
-/* net_plan_init() - the messages for a mode. Return: 0, -1. */
-int net_plan_init(struct net_plan *plan, enum net_mode mode, struct err *e);
+/* net_has_tap() - whether packets leave through a process of ours. */
+static inline bool net_has_tap(enum net_uplink uplink)
+{
+	return uplink == NET_UPLINK_PASTA || uplink == NET_UPLINK_SLIRP;
+}
 
-/* net_apply() - in the child: send the plan, then set the namespace's own sysctls through a descriptor
- * of a writable /proc/sys (unprivileged ping, unprivileged low ports).
+/* net_has_device() - whether the sandbox has an interface that leads out. */
+static inline bool net_has_device(enum net_uplink uplink)
+{
+	return uplink == NET_UPLINK_VETH || net_has_tap(uplink);
+}
+
+/* net_plan_init() - the messages that make the inside what it is to be. Return: 0, -1. */
+int net_plan_init(struct net_plan *plan, const struct net_inside *inside, struct err *e);
+
+/* net_make_tap() - in the child: the device a user-mode uplink attaches to; it stays until the namespace
+ * ends. Needs: CAP_NET_ADMIN over the namespace, the host's /dev. Must not allocate. Return: 0, -1. */
+int net_make_tap(void);
+
+/* net_apply() - in the child: set the namespace's own sysctls through a descriptor of a writable
+ * /proc/sys (unprivileged ping and low ports, no IPv6 that configures itself) and send the plan.
  * Needs: CAP_NET_ADMIN over the namespace. Must not allocate. Return: 0, -1 with errno. */
-int net_apply(const struct net_plan *plan, int proc_sys_fd);
+int net_apply(const struct net_plan *plan, const struct net_inside *inside, int proc_sys_fd);
 
 /* net_send_sockets() - in the child: make the sockets of this mode and send them through channel.
  * Needs: loopback up. Must not allocate. Return: 0, -1 with errno. */

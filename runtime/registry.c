@@ -253,7 +253,7 @@ static int launch(struct sandbox *sb, struct err *e)
 		.key = sb->key,
 		.profile = p,
 		.ids = sb->ids,
-		.net = reg->settings->net,
+		.uplink = reg->uplink,
 		.lower_fd = sb->image_fd,
 		.layer_fd = p->layer_kept ? sb->label.layer_fd : -1,
 		.workspace_fd = p->workspace_tmpfs_bytes ? -1 : sb->label.workspace_fd,

@@ -91,6 +91,7 @@ struct registry {
 	const struct token_table *tokens; /* whom a front may act for; NULL: for settings->owner alone */
 	const struct cgroup_tree *tree;
 	const struct enter_rights *rights;
+	struct uplink *uplink;
 	int null_fd; /* /dev/null, read-only: the commands' standard input */
 	struct registry_hooks hooks;
 	void *owner;

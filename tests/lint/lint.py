@@ -45,7 +45,7 @@ FRONT_MAY_INCLUDE = ("runtime/base/", "runtime/api.h", "runtime/spec.h", "runtim
 OWNERS = (
     (r"seccomp\.h", "runtime/seccomp.c"),
     (r"sys/capability\.h", "runtime/caps.c"),
-    (r"netlink/.*", "runtime/net.c"),
+    (r"netlink/.*", "runtime/net_msg.c"),
     (r"(cjson/)?cJSON\.h", "mcp/json.c"),
     (r"mbedtls/.*", "runtime/base/digest.c"),
 )

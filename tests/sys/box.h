@@ -79,7 +79,7 @@ static inline void box_request(struct box *b)
 		.limits = { .pids = 64 },
 	};
 	b->req = (struct launch_request){
-		.key = "box-0a1b2c", .profile = &b->profile, .ids = &b->ids, .net = NET_NONE,
+		.key = "box-0a1b2c", .profile = &b->profile, .ids = &b->ids,
 		.lower_fd = b->lower_fd, .layer_fd = b->layer_fd, .workspace_fd = b->workspace_fd,
 		.output_fd = b->output_fd, .cgroup_fd = -1, .pids = 64, .rights = &b->rights,
 	};

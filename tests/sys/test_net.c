@@ -108,7 +108,7 @@ static void test_none(struct box *b)
 {
 	uint16_t port = NET_DNS_PORT;
 
-	b->req.net = NET_NONE;
+	b->req.uplink = NULL;
 	if (!tap_int(box_start(b), 0, "a sandbox without a network"))
 		return;
 	for (size_t i = 0; i < NET_SOCKET_COUNT; i++)
@@ -120,7 +120,11 @@ static void test_none(struct box *b)
 
 static void test_allowlist(struct box *b)
 {
-	b->req.net = NET_ALLOWLIST;
+	static struct uplink uplink;
+
+	if (uplink_open(&uplink, NET_ALLOWLIST, &b->e) < 0)
+		tap_bail("%s", b->e.message);
+	b->req.uplink = &uplink;
 	if (!tap_int(box_start(b), 0, "a sandbox with an allowlist"))
 		tap_bail("%s", b->e.message);
 	test_route_socket(b);
