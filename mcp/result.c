@@ -83,6 +83,17 @@ static void write_limits_hit(struct buf *b, const struct api_exec_done *d)
 		buf_printf(b, " [cpu throttled %" PRIu64 " s]", d->throttled_usec / 1000000);
 }
 
+/* The client saw a broken connection at most; what the commands wrote is still there. */
+static void write_lost(struct buf *b, const struct api_exec_done *d)
+{
+	if (d->lost)
+		buf_printf(b, " [lost in a server restart: %" PRIu32 " command%s; its output so far is in "
+			   "/output]", d->lost, d->lost == 1 ? "" : "s");
+	if (d->unanswered)
+		buf_printf(b, " [ended without an answer: %" PRIu32 " command%s; the output is in "
+			   "/output]", d->unanswered, d->unanswered == 1 ? "" : "s");
+}
+
 static void write_further_notes(struct buf *b, const struct api_exec_done *d)
 {
 	if (d->flags & API_TIMEOUT_CLAMPED)
@@ -94,6 +105,7 @@ static void write_further_notes(struct buf *b, const struct api_exec_done *d)
 		buf_append_str(b, " [background commands were killed too]");
 	if (d->replaced)
 		write_replaced(b, d->replaced);
+	write_lost(b, d);
 }
 
 void result_first_line(struct buf *b, const char *key, const struct api_exec_done *d)

@@ -201,6 +201,8 @@ struct api_exec_done {
 	uint64_t tail_bytes;  /* when capped: in the second attached descriptor, the last bytes, a ring */
 	uint64_t tail_start;  /* offset of the oldest byte in that ring */
 	uint64_t log_number;  /* /output/<n>.log; 0 = no output */
+	uint32_t lost;        /* earlier commands of this label that ended with a server */
+	uint32_t unanswered;  /* earlier ones that ran to their end, but whose client was cut off */
 };
 
 struct api_info_row {

@@ -36,7 +36,7 @@ enum {
 
 #define REMEDY_BEST_EFFORT "or set SANDBOX_LIMITS=best-effort to run without this limit"
 
-static void box_init(struct cgroup_box *box)
+void cgroup_box_none(struct cgroup_box *box)
 {
 	*box = (struct cgroup_box){ .dir_fd = -1, .init_fd = -1 };
 	for (unsigned int i = 0; i < CGROUP_LEAVES; i++)
@@ -51,7 +51,7 @@ void cgroup_box_done(struct cgroup_box *box)
 	close_fd(&box->dir_fd);
 }
 
-static void leaf_name(char *text, size_t size, unsigned int i)
+void cgroup_leaf_name(char *text, size_t size, unsigned int i)
 {
 	(void)snprintf(text, size, "exec-%u", i);
 }
@@ -137,8 +137,8 @@ static const struct {
 	{ CGROUP_CPU, "processor time", set_cpu },
 };
 
-static int set_limits(struct cgroup_box *box, unsigned int controllers, bool best_effort,
-		      struct err *e)
+int cgroup_box_set_limits(struct cgroup_box *box, unsigned int controllers, bool best_effort,
+			  struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(limit_table); i++) {
 		struct err why = { 0 };
@@ -260,7 +260,7 @@ static int fill(const struct cgroup_tree *tree, bool best_effort, struct cgroup_
 	unsigned int leaf;
 
 	if (take(tree, box->owner, box->key, &box->dir_fd, e) < 0 ||
-	    set_limits(box, tree->controllers, best_effort, e) < 0)
+	    cgroup_box_set_limits(box, tree->controllers, best_effort, e) < 0)
 		return -1;
 	/* leaves need these two for their evidence; processor time is counted and limited above them */
 	leaf = cgroup_fs_enable(box->dir_fd, box->enforced & (CGROUP_MEMORY | CGROUP_PIDS));
@@ -273,7 +273,7 @@ int cgroup_box_create(const struct cgroup_tree *tree, const char *owner, const c
 {
 	struct cgroup_box made;
 
-	box_init(&made);
+	cgroup_box_none(&made);
 	made.limits = *limits;
 	if (!str_is_owner_id(owner) || !str_is_key(key) ||
 	    str_copy(made.owner, sizeof(made.owner), owner) < 0 ||
@@ -346,7 +346,7 @@ int cgroup_leaf_open(struct cgroup_box *box, unsigned int i, struct err *e)
 
 	if (i >= CGROUP_LEAVES || box->dir_fd < 0)
 		return err_set(e, ERR_USAGE, "no such cgroup leaf");
-	leaf_name(name, sizeof(name), i);
+	cgroup_leaf_name(name, sizeof(name), i);
 	if ((box->leaf_spent & (UINT32_C(1) << i)) && leaf_discard(box, i, name, e) < 0)
 		return -1;
 	if (box->leaf_fd[i] >= 0)

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include "runtime/base/err.h"
+#include "runtime/base/proc.h"
 #include "runtime/spec.h"
 
 enum {
@@ -127,7 +128,45 @@ struct cgroup_record {
 	int32_t keeper_pid, init_pid;
 	uint64_t init_start_time; /* field 22 of /proc/PID/stat */
 	uint64_t generation;
+	uint64_t created_ns;        /* CLOCK_BOOTTIME */
+	char boot_id[BOOT_ID_SIZE]; /* the boot those two count from */
+	uint32_t lost, unanswered;  /* commands; their label has not been told yet (lost.h) */
 };
 int cgroup_record_write(const struct cgroup_box *box, const struct cgroup_record *rec);
 /* Return: 1 valid, 0 none or damaged. */
 int cgroup_record_read(int dir_fd, struct cgroup_record *ret);
+
+/* The mark of a leaf whose command has not been answered: what a keeper that takes over has to report
+ * as lost. Written before the command is started, so that there is none without. */
+struct cgroup_mark {
+	uint32_t version;
+	uint32_t reserved;
+	uint64_t began_ns; /* CLOCK_BOOTTIME */
+};
+int cgroup_leaf_mark(const struct cgroup_box *box, unsigned int i);
+void cgroup_leaf_unmark(const struct cgroup_box *box, unsigned int i);
+
+/* Taking over (cgroup_adopt.c): what a keeper that is gone has left in a tree. */
+typedef void cgroup_box_fn(const char *owner, const char *key, void *ctx);
+void cgroup_each_box(const struct cgroup_tree *tree, cgroup_box_fn *fn, void *ctx);
+
+/* cgroup_box_hold() - open and lock a box's directory. Return: descriptor, -1 with errno EWOULDBLOCK
+ * when a living keeper has it. */
+int cgroup_box_hold(const struct cgroup_tree *tree, const char *owner, const char *key);
+
+/* cgroup_box_init_pid() - the one process of its init leaf. Return: pid, 0 when there is none, or more. */
+pid_t cgroup_box_init_pid(int dir_fd);
+
+/* cgroup_box_marks() - leaves whose command has not been answered. */
+uint32_t cgroup_box_marks(int dir_fd);
+
+/* cgroup_box_adopt() - make a box of a directory that cgroup_box_hold() gave (owned from here on, closed
+ * on failure): limits are set and read back anew, empty leaves removed, commands without an answer
+ * killed; *ret_lost counts them. Return: 0, -1. */
+int cgroup_box_adopt(const struct cgroup_tree *tree, int dir_fd, const char *owner, const char *key,
+		     const struct limits *limits, bool best_effort, struct cgroup_box *box,
+		     uint32_t *ret_lost, struct err *e);
+
+/* cgroup_box_clear() - kill and remove a directory that cgroup_box_hold() gave (closed here), within a
+ * short wait (100 ms); what is left then is for cgroup_box_create(). Return: 0, -1. */
+int cgroup_box_clear(const struct cgroup_tree *tree, int dir_fd, const char *owner, const char *key);

@@ -190,26 +190,42 @@ static DIR *open_dir(int dir_fd, const char *name)
 	return dir;
 }
 
-static void sweep_owner(int root_fd, const char *owner)
+static void each_key(int root_fd, const char *owner,
+		     void (*fn)(const char *owner, const char *key, void *ctx), void *ctx)
 {
 	_cleanup_(closedir_p) DIR *keys = open_dir(root_fd, owner);
 	struct dirent *d;
 
 	while (keys && (d = readdir(keys))) {
 		if (str_is_key(d->d_name))
-			sweep_key(root_fd, dirfd(keys), owner, d->d_name);
+			fn(owner, d->d_name, ctx);
 	}
 }
 
-void cgroup_fs_sweep(int root_fd)
+void cgroup_fs_each_box(int root_fd, void (*fn)(const char *owner, const char *key, void *ctx),
+			void *ctx)
 {
 	_cleanup_(closedir_p) DIR *owners = open_dir(root_fd, ".");
 	struct dirent *d;
 
 	while (owners && (d = readdir(owners))) {
 		if (str_is_owner_id(d->d_name))
-			sweep_owner(root_fd, d->d_name);
+			each_key(root_fd, d->d_name, fn, ctx);
 	}
+}
+
+static void sweep_box(const char *owner, const char *key, void *ctx)
+{
+	const int *root_fd = ctx;
+	_cleanup_fd_ int owner_fd = cgroup_fs_open(*root_fd, owner);
+
+	if (owner_fd >= 0)
+		sweep_key(*root_fd, owner_fd, owner, key);
+}
+
+void cgroup_fs_sweep(int root_fd)
+{
+	cgroup_fs_each_box(root_fd, sweep_box, &root_fd);
 }
 
 void cgroup_fs_each_pid(int base_fd, void (*fn)(int base_fd, const char *name))

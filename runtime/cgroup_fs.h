@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct cgroup_controller {
@@ -46,3 +47,19 @@ void cgroup_fs_each_pid(int base_fd, void (*fn)(int base_fd, const char *name));
 
 /* cgroup_fs_remove_box() - rmdir leaves and key, then the owner when that was its last. Return: 0, -1. */
 int cgroup_fs_remove_box(int root_fd, const char *owner, const char *key);
+
+/* cgroup_fs_each_box() - call fn for every directory named <owner-id>/<key>. */
+void cgroup_fs_each_box(int root_fd, void (*fn)(const char *owner, const char *key, void *ctx),
+			void *ctx);
+
+/* cgroup_record_marked() - whether a leaf's command has had no answer. */
+bool cgroup_record_marked(int leaf_fd);
+
+struct cgroup_box;
+struct err;
+
+/* Shared by cgroup.c and cgroup_adopt.c. */
+void cgroup_box_none(struct cgroup_box *box);
+int cgroup_box_set_limits(struct cgroup_box *box, unsigned int controllers, bool best_effort,
+			  struct err *e);
+void cgroup_leaf_name(char *text, size_t size, unsigned int i);

@@ -10,12 +10,15 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/xattr.h>
+#include <time.h>
 
 #include "runtime/base/str.h"
+#include "runtime/cgroup_fs.h"
 
-enum { RECORD_VERSION = 1 };
+enum { RECORD_VERSION = 2, MARK_VERSION = 1 };
 
 #define RECORD_NAME "user.mcp.sandbox"
+#define MARK_NAME "user.mcp.exec"
 
 /* What is stored: no padding may carry old stack bytes, so it is zeroed and filled field by field. */
 struct stored {
@@ -48,7 +51,8 @@ static bool is_valid(const struct cgroup_record *r)
 	       str_is_name(r->image, sizeof(r->image) - 1) && r->limits.memory_bytes > 0 &&
 	       r->limits.cpu_milli > 0 && r->limits.pids > 0 && is_flag(r->best_effort) &&
 	       r->net <= NET_INTERNET && r->keeper_pid > 0 && r->init_pid > 0 &&
-	       r->init_start_time > 0;
+	       r->init_start_time > 0 && r->boot_id[0] != '\0' &&
+	       r->boot_id[BOOT_ID_SIZE - 1] == '\0';
 }
 
 static void copy_fields(struct cgroup_record *to, const struct cgroup_record *from)
@@ -68,6 +72,10 @@ static void copy_fields(struct cgroup_record *to, const struct cgroup_record *fr
 	to->init_pid = from->init_pid;
 	to->init_start_time = from->init_start_time;
 	to->generation = from->generation;
+	to->created_ns = from->created_ns;
+	memcpy(to->boot_id, from->boot_id, sizeof(to->boot_id));
+	to->lost = from->lost;
+	to->unanswered = from->unanswered;
 }
 
 int cgroup_record_write(const struct cgroup_box *box, const struct cgroup_record *rec)
@@ -95,4 +103,29 @@ int cgroup_record_read(int dir_fd, struct cgroup_record *ret)
 		return 0;
 	*ret = s.record;
 	return 1;
+}
+
+/* ---- commands without an answer ---- */
+
+int cgroup_leaf_mark(const struct cgroup_box *box, unsigned int i)
+{
+	struct timespec now;
+	struct cgroup_mark mark = { .version = MARK_VERSION };
+
+	if (i >= CGROUP_LEAVES || box->leaf_fd[i] < 0 || clock_gettime(CLOCK_BOOTTIME, &now) < 0)
+		return -1;
+	mark.began_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+	return fsetxattr(box->leaf_fd[i], MARK_NAME, &mark, sizeof(mark), 0);
+}
+
+void cgroup_leaf_unmark(const struct cgroup_box *box, unsigned int i)
+{
+	if (i < CGROUP_LEAVES && box->leaf_fd[i] >= 0)
+		(void)fremovexattr(box->leaf_fd[i], MARK_NAME);
+}
+
+bool cgroup_record_marked(int leaf_fd)
+{
+	/* Whatever stands there, even a damaged one: a report too many is better than a silent loss. */
+	return fgetxattr(leaf_fd, MARK_NAME, NULL, 0) >= 0;
 }

@@ -65,6 +65,7 @@ void command_detach(struct command *cmd)
 		}
 	}
 	if (cmd->leaf >= 0) {
+		cgroup_leaf_unmark(&sb->box, (unsigned int)cmd->leaf);
 		sb->leaf[cmd->leaf].commands--;
 		sb->leaf[cmd->leaf].last_ns = loop_now_ns();
 	}
@@ -260,12 +261,17 @@ void exec_init(struct registry *reg)
 
 /* ---- requests ---- */
 
-/* Nobody waits for the answer any more: the client is gone or has cancelled. */
+/* Nobody waits for the answer any more: the client is gone or has cancelled. When it is the front that
+ * died, the client may well be back in a moment. */
 static void on_abandoned(struct request *req)
 {
 	struct command *cmd = command_of(req);
 	struct err why = { 0 };
 
+	if (req->orphaned && cmd->state != COMMAND_WAITING)
+		return; /* it goes on: see command_answer() */
+	if (req->orphaned)
+		lost_add(cmd->reg, cmd->owner, cmd->key, (struct lost){ .commands = 1 });
 	(void)err_set(&why, ERR_GONE, "cancelled");
 	switch (cmd->state) {
 	case COMMAND_WAITING:

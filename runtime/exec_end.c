@@ -89,7 +89,7 @@ static void settle(struct command *cmd, uint64_t limit_ms)
 static void settle_step(struct command *cmd)
 {
 	bool late = loop_now_ns() >= cmd->settle_until_ns;
-	bool killed = (cmd->flags & API_TIMED_OUT) || !cmd->req.peer;
+	bool killed = (cmd->flags & API_TIMED_OUT) || (!cmd->req.peer && !cmd->req.orphaned);
 
 	if (!late && (!killed || (cmd->leaf >= 0 &&
 				  cgroup_leaf_count(&cmd->sandbox->box, (unsigned int)cmd->leaf) > 0))) {
@@ -206,6 +206,24 @@ static void add_output(struct command *cmd, struct output_result *out, struct ap
 		msg->flags |= API_OUTPUT_CAPPED;
 }
 
+/* What the label's client has not been told yet is told to a front only: a person at a command line is
+ * somebody else. */
+static void add_lost(struct command *cmd, struct api_exec_done *msg)
+{
+	struct registry *reg = cmd->reg;
+	struct lost told = { 0 };
+
+	if (cmd->req.orphaned)
+		lost_add(reg, cmd->owner, cmd->key, (struct lost){ .unanswered = 1 });
+	else if (cmd->req.peer && cmd->req.peer->kind == PEER_FRONT)
+		told = lost_take(reg, cmd->owner, cmd->key);
+	msg->lost = told.commands;
+	msg->unanswered = told.unanswered;
+	if ((cmd->req.orphaned || told.commands || told.unanswered) &&
+	    cmd->sandbox->state == SANDBOX_READY)
+		sandbox_write_record(cmd->sandbox); /* it holds the same numbers */
+}
+
 static void send_answer(struct command *cmd)
 {
 	struct sandbox *sb = cmd->sandbox;
@@ -225,6 +243,7 @@ static void send_answer(struct command *cmd)
 
 	add_evidence(cmd, &msg);
 	add_output(cmd, &out, &msg);
+	add_lost(cmd, &msg);
 	request_answer(&cmd->req, API_EXEC_DONE, &msg, sizeof(msg), out.fds, out.fd_count);
 	for (size_t i = 0; i < out.fd_count; i++)
 		close_fd(&out.fds[i]);

@@ -193,6 +193,7 @@ static void release_leaf(struct joiner_watch *w)
 		return;
 	if (w->kill && cgroup_leaf_kill(&sb->box, (unsigned int)w->leaf) < 0)
 		log_warn("%s: cgroup.kill: %s", sb->key, strerror(errno));
+	cgroup_leaf_unmark(&sb->box, (unsigned int)w->leaf);
 	sb->leaf[w->leaf].commands--;
 	sb->leaf[w->leaf].last_ns = loop_now_ns();
 }
@@ -257,6 +258,9 @@ static int read_baseline(struct command *cmd, struct err *e)
 		return -1;
 	if (cgroup_evidence_read(&sb->box, (unsigned int)cmd->leaf, &cmd->before) < 0)
 		return err_sys(e, "read the sandbox's counters");
+	/* Before there is anything to lose: the keeper after us reports what has this mark. */
+	if (cmd->reg->survives && cgroup_leaf_mark(&sb->box, (unsigned int)cmd->leaf) < 0)
+		return err_sys(e, "mark the command's cgroup");
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/keyctl.h>
 #include <signal.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/adopt.h"
 #include "runtime/base/cleanup.h"
 #include "runtime/base/log.h"
 #include "runtime/base/str.h"
@@ -28,7 +30,13 @@
 #include "runtime/registry.h"
 #include "runtime/seccomp.h"
 
-enum { END_DEADLINE_MS = 1700, FIRST_CONTROL_ID = 1 };
+enum {
+	END_DEADLINE_MS = 1700,
+	FIRST_CONTROL_ID = 1,
+	FRONT_STEADY_MS = 10 * 1000, /* a front that lived so long is replaced at once */
+	FRONT_RETRY_MS = 100,        /* another after this, then after twice as long, and so on */
+	FRONT_RETRY_MAX_MS = 5 * 1000,
+};
 
 struct keeper {
 	const struct keeper_start *start;
@@ -47,6 +55,10 @@ struct keeper {
 	struct loop_timer deadline;
 	struct err failure; /* code ERR_NONE, or why there can be no sandbox */
 	bool ending;
+	int home_lock;                /* KEEPER_SERVICE */
+	struct loop_timer front_retry; /* KEEPER_SERVICE */
+	struct reap_child front;       /* KEEPER_SERVICE: when it is our child */
+	uint64_t front_since_ns, front_delay_ms;
 };
 
 /* One keeper per process; kept out of the heap and touched page by page. */
@@ -171,7 +183,19 @@ static void on_deadline(struct loop_timer *t)
 	loop_stop(k->loop, 0);
 }
 
-/* Commands, then sandboxes; pid 1 of each is tethered to us besides. */
+static void stop_listening(struct keeper *k)
+{
+	int fd = k->listen.fd;
+
+	if (fd < 0)
+		return;
+	loop_remove(&k->listen);
+	close_fd(&fd);
+	control_unlink(k->store.run_fd);
+}
+
+/* Commands, then sandboxes; pid 1 of each is tethered to us besides. A service leaves them to the keeper
+ * that comes next. */
 static void end(struct keeper *k)
 {
 	struct err why = { 0 };
@@ -179,12 +203,11 @@ static void end(struct keeper *k)
 	if (k->ending)
 		return;
 	k->ending = true;
-	if (k->listen.fd >= 0) {
-		int fd = k->listen.fd;
-
-		loop_remove(&k->listen);
-		close_fd(&fd);
-		control_unlink(k->store.run_fd);
+	stop_listening(k);
+	if (k->registry.survives) {
+		registry_leave(&k->registry);
+		loop_stop(k->loop, 0);
+		return;
 	}
 	(void)err_set(&why, ERR_GONE, "the server is ending");
 	registry_close(&k->registry, &why);
@@ -193,6 +216,8 @@ static void end(struct keeper *k)
 		loop_stop(k->loop, 0);
 }
 
+static void replace_front(struct keeper *k);
+
 static void on_peer_gone(struct peer *p)
 {
 	struct keeper *k = keeper_of(p);
@@ -200,7 +225,10 @@ static void on_peer_gone(struct peer *p)
 	if (p != k->main_peer)
 		return;
 	k->main_peer = NULL;
-	end(k);
+	if (k->start->kind == KEEPER_SERVICE && !k->ending)
+		replace_front(k);
+	else
+		end(k);
 }
 
 static void on_signal(struct loop_source *s, uint32_t events)
@@ -210,6 +238,64 @@ static void on_signal(struct loop_source *s, uint32_t events)
 	(void)events;
 	if (read(s->fd, &si, sizeof(si)) == sizeof(si))
 		end(s->ctx);
+}
+
+/* ---- another front ---- */
+
+static void on_front_reaped(struct reap_child *c, struct reap_status status)
+{
+	(void)c;
+	if (status.signal)
+		log_warn("the front was ended by signal %d", status.signal);
+}
+
+static void watch_front(struct keeper *k, pid_t pid)
+{
+	k->main_peer->replaced = true;
+	k->front_since_ns = loop_now_ns();
+	if (pid > 0 && reap_watch(&k->reaper, &k->front, pid, on_front_reaped, k) < 0)
+		log_warn("the front is not our child");
+}
+
+static void on_front_retry(struct loop_timer *t)
+{
+	struct keeper *k = t->ctx;
+	struct err e = { 0 };
+	pid_t pid = 0;
+	int fd = k->start->new_front(k->start->ctx, &pid, &e);
+
+	k->front_since_ns = loop_now_ns();
+	if (fd >= 0)
+		k->main_peer = peer_add(&k->peers, fd, PEER_FRONT, &e);
+	if (!k->main_peer) {
+		log_error("no front: %s", e.message);
+		replace_front(k);
+		return;
+	}
+	watch_front(k, pid);
+	say_hello(k, k->main_peer);
+}
+
+/* What it was doing goes on; who asked for it finds its sandboxes again. A front that dies as soon as it
+ * is there must not take the whole processor. */
+static void replace_front(struct keeper *k)
+{
+	uint64_t lived_ms = (loop_now_ns() - k->front_since_ns) / 1000000;
+
+	if (lived_ms >= FRONT_STEADY_MS)
+		k->front_delay_ms = 0;
+	if (k->front.pid > 0) { /* it may have been cut off for not reading */
+		(void)kill(k->front.pid, SIGKILL);
+		reap_forget(&k->reaper, &k->front);
+	}
+	log_warn("the front has ended after %" PRIu64 " s; starting another", lived_ms / 1000);
+	if (loop_timer_set(k->loop, &k->front_retry, k->front_delay_ms, on_front_retry, k) < 0) {
+		log_error("no memory for a timer");
+		loop_stop(k->loop, -1);
+	}
+	k->front_delay_ms = k->front_delay_ms ? 2 * k->front_delay_ms : FRONT_RETRY_MS;
+	if (k->front_delay_ms > FRONT_RETRY_MAX_MS)
+		k->front_delay_ms = FRONT_RETRY_MAX_MS;
 }
 
 /* ---- the start ---- */
@@ -276,6 +362,8 @@ static int prepare_registry(struct keeper *k, struct err *e)
 	k->registry.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (k->registry.null_fd < 0)
 		return err_sys(e, "/dev/null");
+	/* Without a cgroup nobody could find them again, so they are tethered to us. */
+	k->registry.survives = k->start->kind == KEEPER_SERVICE && k->start->cgroup->root_fd >= 0;
 	exec_init(&k->registry);
 	k->registry.hooks.empty = on_empty;
 	if (k->start->fixed_tokens)
@@ -301,9 +389,16 @@ static int prepare(struct keeper *k, struct err *e)
 {
 	if (prepare_registry(k, e) < 0 || store_open(&k->store, k->settings->home, e) < 0)
 		return -1;
+	if (k->start->kind == KEEPER_SERVICE) {
+		k->home_lock = store_home_lock(&k->store, e);
+		if (k->home_lock < 0)
+			return -1;
+	}
 	if (prepare_rights(k, e) < 0 || open_control(k, e) < 0)
 		return -1;
 	owners_init(&k->owners, &k->store, k->settings->subid, k->start->ids);
+	if (k->registry.survives)
+		adopt_all(&k->registry);
 	meet_owner(k, k->settings->owner);
 	registry_sweep(&k->registry); /* what a removal before us left over */
 	return 0;
@@ -321,7 +416,7 @@ static int leave_keyring(struct err *e)
 
 static int start(struct keeper *k, struct err *e)
 {
-	enum peer_kind kind = k->start->kind == KEEPER_STDIO ? PEER_FRONT : PEER_CONTROL;
+	enum peer_kind kind = k->start->kind == KEEPER_ONCE ? PEER_CONTROL : PEER_FRONT;
 
 	/* Inside, a copy of us joins the sandbox: nothing there may look into it. */
 	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
@@ -338,6 +433,8 @@ static int start(struct keeper *k, struct err *e)
 	k->main_peer = peer_add(&k->peers, k->start->peer_fd, kind, e);
 	if (!k->main_peer)
 		return -1;
+	if (k->start->kind == KEEPER_SERVICE)
+		watch_front(k, k->start->peer_pid);
 	if (k->start->start_failure)
 		k->failure = *k->start->start_failure;
 	else
@@ -353,8 +450,10 @@ static void release(struct keeper *k)
 	int fd = k->signals.fd;
 
 	seccomp_program_done(&k->filter);
+	lost_done(&k->registry);
 	close_fd(&k->registry.null_fd);
 	owners_done(&k->owners);
+	close_fd(&k->home_lock);
 	store_done(&k->store);
 	reap_stop(&k->reaper);
 	if (fd >= 0) {
@@ -370,7 +469,7 @@ int keeper_run(const struct keeper_start *ks, struct err *e)
 	int status = -1;
 
 	*k = (struct keeper){ .start = ks, .settings = ks->settings };
-	k->listen.fd = k->signals.fd = k->reaper.source.fd = k->registry.null_fd = -1;
+	k->listen.fd = k->signals.fd = k->reaper.source.fd = k->registry.null_fd = k->home_lock = -1;
 	k->store = (struct store){ -1, -1, -1, -1, -1 };
 	if (start(k, e) == 0)
 		status = loop_run(k->loop, e);

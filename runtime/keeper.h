@@ -16,6 +16,8 @@
 enum keeper_kind {
 	KEEPER_STDIO, /* ends, with all its sandboxes, when the front ends */
 	KEEPER_ONCE,  /* serves one control client (exec, stop, reset, rm), then ends the same way */
+	KEEPER_SERVICE, /* holds SANDBOX_HOME; outlives its front and is outlived by its sandboxes, which
+			 * the next one adopts */
 };
 
 struct keeper_start {
@@ -27,11 +29,15 @@ struct keeper_start {
 	pid_t peer_pid; /* child to reap; 0 when it is not our child */
 	const struct token_table *fixed_tokens; /* NULL: settings->owner is the only one; else the token file
 						 * counts, and these rows (MCP_TOKEN) besides */
+	/* KEEPER_SERVICE: run another front, when the one before has died. Return: our end, -1. */
+	int (*new_front)(void *ctx, pid_t *ret_pid, struct err *e);
+	void *ctx; /* of new_front */
 	const struct err *start_failure; /* NULL, or why no sandbox can be made: told in API_HELLO, and
 					  * the answer to every request until the peer ends */
 };
 
 /* keeper_run() - serve until the peer is gone; then end commands and sandboxes. Files and layers stay.
+ * A service's keeper serves until SIGTERM and leaves its sandboxes running.
  * Return: exit status; -1 when it could not start (the peer has been told in API_HELLO). */
 int keeper_run(const struct keeper_start *start, struct err *e);
 

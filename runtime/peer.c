@@ -128,8 +128,10 @@ void peer_remove(struct peers *ps, struct peer *p)
 		return;
 	p->failed = true;
 	loop_timer_cancel(ps->loop, &p->drop);
-	while (p->requests)
+	while (p->requests) {
+		p->requests->orphaned = p->replaced;
 		request_cancel(p->requests);
+	}
 	for (size_t i = 0; i < PEER_STAGES_MAX; i++) {
 		if (p->stages[i].id)
 			stage_drop(p, p->stages[i].id);

@@ -32,6 +32,7 @@ struct request { /* embedded in whatever serves it */
 	struct peer *peer;
 	uint64_t id;
 	uint16_t op;
+	bool orphaned; /* abandoned because a front died that is replaced */
 	request_abandon_fn *abandon;
 	struct request *next, **link;
 };
@@ -47,6 +48,7 @@ struct peer {
 	struct loop_timer drop;    /* a failed peer is dropped from the loop, never from inside a handler */
 	enum peer_kind kind;
 	bool failed;
+	bool replaced; /* when it dies, another takes its place: its requests are orphaned */
 	unsigned int in_flight;
 	struct request *requests;
 	struct stage stages[PEER_STAGES_MAX];

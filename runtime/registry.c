@@ -17,6 +17,7 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/log.h"
+#include "runtime/base/proc.h"
 #include "runtime/base/str.h"
 
 enum { CREATE_DEADLINE_MS = 15 * 1000 };
@@ -46,8 +47,8 @@ struct sandbox *registry_find(struct registry *reg, const char *owner, const cha
 	return sb;
 }
 
-static struct sandbox *sandbox_new(struct registry *reg, const struct idrange *ids,
-				   struct store_label *label)
+struct sandbox *sandbox_new(struct registry *reg, const struct idrange *ids,
+			    struct store_label *label)
 {
 	struct sandbox *sb = calloc(1, sizeof(*sb));
 	unsigned int b = bucket_of(label->key);
@@ -60,7 +61,7 @@ static struct sandbox *sandbox_new(struct registry *reg, const struct idrange *i
 	sb->image_fd = -1;
 	memcpy(sb->owner, label->owner, sizeof(sb->owner));
 	memcpy(sb->key, label->key, sizeof(sb->key));
-	sb->status.fd = -1;
+	sb->status.fd = sb->init_watch.fd = -1;
 	sb->box.dir_fd = sb->box.init_fd = -1;
 	for (size_t i = 0; i < CGROUP_LEAVES; i++)
 		sb->box.leaf_fd[i] = -1;
@@ -171,12 +172,10 @@ void registry_start_queued(struct registry *reg)
 
 /* ---- creation ---- */
 
-static void on_init_reaped(struct reap_child *c, struct reap_status status)
+void sandbox_init_ended(struct sandbox *sb)
 {
-	struct sandbox *sb = c->ctx;
 	struct err why = { 0 };
 
-	(void)status;
 	if (sb->state == SANDBOX_READY)
 		log_warn("%s: pid 1 ended", sb->key);
 	(void)err_set(&why, ERR_GONE, "the sandbox ended while it was being used");
@@ -184,39 +183,28 @@ static void on_init_reaped(struct reap_child *c, struct reap_status status)
 	registry_step(sb);
 }
 
-/* Field 22 of /proc/PID/stat; the name before it may hold anything, but no ')' follows it. 0: gone. */
-static uint64_t start_time_of(pid_t pid)
+static void on_init_reaped(struct reap_child *c, struct reap_status status)
 {
-	enum { FIELDS_AFTER_NAME = 20 };
-	char path[32], text[1024], *field;
-	uint64_t ticks = 0;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (fd_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0)
-		return 0;
-	field = strrchr(text, ')');
-	for (int i = 0; field && i < FIELDS_AFTER_NAME; i++)
-		field = strchr(field + 1, ' ');
-	if (!field)
-		return 0;
-	field[1 + strcspn(field + 1, " \n")] = '\0';
-	return str_parse_u64(field + 1, 0, UINT64_MAX, &ticks) < 0 ? 0 : ticks;
+	(void)status;
+	sandbox_init_ended(c->ctx);
 }
 
-static void write_record(struct sandbox *sb)
+void sandbox_write_record(struct sandbox *sb)
 {
 	const struct settings *s = sb->reg->settings;
-	struct cgroup_record rec = { .version = 1, .limits = s->limits,
-				     .best_effort = s->limits_best_effort, .net = s->net,
+	struct lost lost = lost_of(sb->reg, sb->owner, sb->key);
+	struct cgroup_record rec = { .limits = s->limits, .best_effort = s->limits_best_effort, .net = s->net,
 				     .id_base = sb->ids->base, .keeper_pid = getpid(),
 				     .init_pid = sb->launch.pid,
-				     .init_start_time = start_time_of(sb->launch.pid),
-				     .generation = sb->generation };
+				     .init_start_time = proc_start_time(sb->launch.pid),
+				     .generation = sb->generation, .created_ns = sb->created_ns,
+				     .lost = lost.commands, .unanswered = lost.unanswered };
 
 	if (sb->box.dir_fd < 0)
 		return;
 	(void)str_copy(rec.profile, sizeof(rec.profile), s->profile->name);
 	(void)str_copy(rec.image, sizeof(rec.image), s->image);
+	(void)proc_boot_id(rec.boot_id);
 	if (cgroup_record_write(&sb->box, &rec) < 0)
 		log_warn("%s: no record on its cgroup: %s", sb->key, strerror(errno));
 }
@@ -240,7 +228,7 @@ static void on_status(struct loop_source *s, uint32_t events)
 	sandbox_set_state(sb, SANDBOX_READY);
 	sb->idle_since_ns = loop_now_ns();
 	loop_timer_cancel(sb->reg->loop, &sb->timer);
-	write_record(sb);
+	sandbox_write_record(sb);
 	sb->reg->hooks.ready(sb);
 	registry_settle(sb);
 }
@@ -260,7 +248,7 @@ static int launch(struct sandbox *sb, struct err *e)
 		.output_fd = sb->label.output_fd,
 		.cgroup_fd = sb->box.init_fd,
 		.pids = reg->settings->limits.pids,
-		.die_with_keeper = true,
+		.die_with_keeper = !reg->survives,
 		.rights = reg->rights,
 	};
 

@@ -16,6 +16,7 @@
 #include "runtime/cgroup.h"
 #include "runtime/enter.h"
 #include "runtime/launch.h"
+#include "runtime/lost.h"
 #include "runtime/output.h"
 #include "runtime/owners.h"
 #include "runtime/peer.h"
@@ -57,6 +58,7 @@ struct sandbox {
 	struct loop_source status; /* creation; fd -1 when not watched */
 	struct loop_timer timer;   /* creation deadline, idle time, teardown steps */
 	struct reap_child init;
+	struct loop_source init_watch; /* an adopted pid 1 is no child of ours: its pidfd is watched */
 	uint64_t created_ns, idle_since_ns, stop_deadline_ns, generation;
 	struct err why; /* why it is being stopped */
 	bool overdue;   /* teardown has passed its deadline; said once */
@@ -100,6 +102,8 @@ struct registry {
 	uint32_t queued, live, stopping; /* live: creating or ready */
 	uint64_t generation;
 	bool closing; /* nothing new */
+	bool survives; /* sandboxes outlive this keeper: the next one adopts them (adopt.h) */
+	struct lost_notes lost;
 	struct reap_child sweeper; /* one at a time: two would take each other's names away */
 	size_t sweep_next; /* which owner's turn it is: 0 the default's, then owners->range[] */
 	bool sweep_again;
@@ -135,13 +139,21 @@ void registry_sweep(struct registry *reg);
 
 /* registry_close() - stop every sandbox; registry_is_empty() when all are gone, and the trash worker. */
 void registry_close(struct registry *reg, const struct err *why);
+
+/* registry_leave() - this keeper ends, its sandboxes do not. Commands without an answer are killed now:
+ * there is nobody to read what they write or to end them in time. Their marks stay for the next keeper. */
+void registry_leave(struct registry *reg);
 bool registry_is_empty(const struct registry *reg);
 
 enum api_state sandbox_api_state(const struct sandbox *sb);
 
-/* Shared by registry.c and registry_end.c. */
+/* Shared by registry.c, registry_end.c and adopt.c. */
 void sandbox_set_state(struct sandbox *sb, enum sandbox_state state);
 void sandbox_set_timer(struct sandbox *sb, uint64_t delay_ms);
 void sandbox_does_not_stop(const struct sandbox *sb, struct err *e);
+struct sandbox *sandbox_new(struct registry *reg, const struct idrange *ids,
+			    struct store_label *label);
 void sandbox_free(struct sandbox *sb);
+void sandbox_init_ended(struct sandbox *sb);   /* pid 1 is dead and reaped */
+void sandbox_write_record(struct sandbox *sb); /* on its cgroup, for the keeper after us */
 void registry_start_queued(struct registry *reg);

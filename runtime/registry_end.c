@@ -259,3 +259,23 @@ int registry_key_op(struct registry *reg, struct key_op *op, const char *owner, 
 	registry_stop(sb, &why);
 	return 0;
 }
+
+/* ---- leaving ---- */
+
+static void kill_marked(struct sandbox *sb)
+{
+	for (unsigned int i = 0; i < CGROUP_LEAVES; i++) {
+		if (sb->leaf[i].commands > 0 && cgroup_leaf_kill(&sb->box, i) < 0)
+			log_warn("%s: cgroup.kill: %s", sb->key, strerror(errno));
+	}
+}
+
+void registry_leave(struct registry *reg)
+{
+	reg->closing = true;
+	for (struct sandbox *sb = reg->all; sb; sb = sb->next) {
+		if (sb->state == SANDBOX_READY)
+			kill_marked(sb);
+	}
+	lost_done(reg); /* the sandboxes' records have the numbers */
+}

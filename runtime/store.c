@@ -229,6 +229,24 @@ static int write_holder(int lock_fd)
 	return 0;
 }
 
+int store_home_lock(const struct store *s, struct err *e)
+{
+	_cleanup_fd_ int fd = fd_open_beneath(s->home_fd, "keeper.lock", O_RDWR | O_CREAT, 0600);
+
+	if (fd < 0)
+		return err_sys(e, "open keeper.lock in SANDBOX_HOME");
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return err_sys(e, "lock SANDBOX_HOME");
+		(void)err_set(e, ERR_BUSY, "SANDBOX_HOME is served by process %d already",
+			      (int)read_holder(fd));
+		return err_remedy(e, "stop that server, or give this one another SANDBOX_HOME");
+	}
+	if (write_holder(fd) < 0)
+		return err_sys(e, "write keeper.lock in SANDBOX_HOME");
+	return take_fd(&fd);
+}
+
 /* is_same() - whether path still leads to what fd is. */
 static bool is_same(int dir_fd, const char *path, int fd)
 {

@@ -7,6 +7,7 @@
  *   owners/<owner-id>/<key>/layer/{upper,work}
  *   owners/<owner-id>/<key>/output           whole output of commands
  *   run/<pid>.sock                           control socket of a keeper
+ *   keeper.lock                              flock held by the service's keeper
  *   trash/                                   renamed here under the lock, removed by a worker
  *
  * Everything is opened beneath one directory descriptor with no symbolic link followed; names come
@@ -34,6 +35,9 @@ void store_done(struct store *s);
 
 /* store_owner_make() - owners/<owner>, given to the block's first id: the record of which block it has. */
 int store_owner_make(const struct store *s, const struct idrange *ids, const char *owner, struct err *e);
+/* store_home_lock() - the service's lock on the state directory, for as long as the descriptor is open.
+ * Return: descriptor, -1 (ERR_BUSY names the process that has it). */
+int store_home_lock(const struct store *s, struct err *e);
 
 struct store_label {
 	int dir_fd, lock_fd, workspace_fd, layer_fd, output_fd;

@@ -71,6 +71,10 @@ int userns_explain_refusal_at(int proc_sys_fd, int error, struct err *e);
 /* userns_write_maps() - uid_map and gid_map of a child just cloned with CLONE_NEWUSER. */
 int userns_write_maps(const struct idrange *r, pid_t child, struct err *e);
 
+/* userns_check_sandbox() - whether the user namespace of a process is a child of ours with a sandbox's
+ * maps over this range. Return: 0, -1. */
+int userns_check_sandbox(const struct idrange *r, pid_t pid, struct err *e);
+
 struct subid_range {
 	uint32_t first, count;
 };

@@ -26,7 +26,7 @@ LAYERS = (
                     "runtime/store*", "runtime/owners*", "runtime/tokens*", "runtime/sweep*", "runtime/tar_*", "runtime/helper*")),
     ("assembly", ("runtime/enter*", "runtime/launch*", "runtime/init/*", "runtime/join/*")),
     ("registry", ("runtime/peer*", "runtime/reap*", "runtime/output*", "runtime/registry*",
-                  "runtime/exec*", "runtime/present*", "runtime/image*")),
+                  "runtime/exec*", "runtime/present*", "runtime/image*", "runtime/adopt*", "runtime/lost*")),
     ("keeper", ("runtime/control*", "runtime/keeper*", "runtime/doctor*")),
     # The front: its own layers, and of the runtime only what FRONT_MAY_INCLUDE names.
     ("bytes", ("mcp/bounds.h", "mcp/json.*", "mcp/json_*", "mcp/base64.*", "mcp/hmac.*", "mcp/clean*", "mcp/budget*", "mcp/args*",

@@ -109,26 +109,30 @@ static inline void kt_settings(struct kt *t)
 	(void)snprintf(t->settings.present_dir, sizeof(t->settings.present_dir), "%s/out", t->home);
 }
 
-static inline void kt_open(struct kt *t, char **argv)
+/* Settle where we are; an ordinary user's program starts again here, as root of the storage namespace. */
+static inline void kt_enter(struct kt *t, const char *cgroup, char **argv)
 {
-	const char *cgroup = getenv("MCPT_CGROUP");
-	char image[PATH_MAX + 32], uid[16];
-	struct store store;
 	struct err e = { 0 };
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)umask(022);
 	log_init("test", LOG_LEVEL_WARN);
 	memset(t, 0, sizeof(*t));
-	if (cgroup_acquire(&t->tree, cgroup ? cgroup : "", true, &e) != 0)
+	if (cgroup_acquire(&t->tree, cgroup, true, &e) != 0)
 		tap_diag("no cgroup: %s", e.message);
 	if (userns_enter_storage(t->tree.root_fd, "", argv, &e) < 0 ||
 	    userns_range_init(&t->ids, "", 0, &e) < 0)
 		tap_bail("%s; %s", e.message, e.remedy);
 	t->limited = t->tree.root_fd >= 0;
-	strcpy(t->home, "/var/tmp/mcpt-keeper-XXXXXX");
-	if (!mkdtemp(t->home))
-		tap_bail("mkdtemp");
+}
+
+/* A state directory with an image, in t->home. */
+static inline void kt_make(struct kt *t)
+{
+	char image[PATH_MAX + 32], uid[16];
+	struct store store;
+	struct err e = { 0 };
+
 	kt_settings(t);
 	if (store_open(&store, t->settings.home, &e) < 0)
 		tap_bail("%s", e.message);
@@ -137,6 +141,17 @@ static inline void kt_open(struct kt *t, char **argv)
 	(void)snprintf(uid, sizeof(uid), "%u", t->ids.base + ID_SANDBOX_ROOT);
 	if (kt_shell("mkdir -p $1", image, "") != 0 || kt_shell(kt_image_script, image, uid) != 0)
 		tap_bail("make the image");
+}
+
+static inline void kt_open(struct kt *t, char **argv)
+{
+	const char *cgroup = getenv("MCPT_CGROUP");
+
+	kt_enter(t, cgroup ? cgroup : "", argv);
+	strcpy(t->home, "/var/tmp/mcpt-keeper-XXXXXX");
+	if (!mkdtemp(t->home))
+		tap_bail("mkdtemp");
+	kt_make(t);
 }
 
 static inline void kt_close(struct kt *t)

@@ -34,6 +34,11 @@ static const struct row {
 	  { .exit_code = 124, .flags = API_TIMED_OUT | API_LEAF_SHARED, .timeout_ms = 9000 } },
 	{ "[sandbox k] [exit 0] [not a directory, renamed aside: /dev, /workspace]", false,
 	  { .replaced = LAUNCH_REPLACED_DEV | LAUNCH_REPLACED_WORKSPACE } },
+	{ "[sandbox k] [exit 0] [lost in a server restart: 1 command; its output so far is in /output]",
+	  false, { .lost = 1 } },
+	{ "[sandbox k] [new] [exit 0] [lost in a server restart: 2 commands; its output so far is in "
+	  "/output] [ended without an answer: 1 command; the output is in /output]",
+	  false, { .flags = API_CREATED, .lost = 2, .unanswered = 1 } },
 	{ "[sandbox k] [new] [exit 124] [timeout 1 s] [out of memory: limit 512 MiB] [process limit 64] "
 	  "[cpu throttled 1 s] [still running: 2 processes] [limits not enforced: pids] "
 	  "[timeout lowered to the ceiling of 1 s] [sandbox ended: its processes are gone, files stay] "
