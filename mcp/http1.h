@@ -16,8 +16,8 @@ enum {
 	HTTP1_FIELDS_MAX = 100,
 	HTTP1_TARGET_MAX = 8 * 1024,
 	HTTP1_METHOD_MAX = 32,
-	HTTP1_CHUNK_LINE_MAX = 256,    /* chunk size with extensions */
-	HTTP1_TRAILER_MAX = 4 * 1024,
+	HTTP1_CHUNK_DIGITS_MAX = 8,
+	HTTP1_CHUNK_EXTRA_MAX = 4 * 1024, /* all extensions and trailers of a body */
 };
 
 struct http_text { /* a view; not NUL-terminated */
@@ -51,13 +51,20 @@ struct http1_refusal {
 	const char *why;
 };
 
+/* http1_scan_head() - look for the end of a head that arrives in pieces, each byte once; refuses what no
+ * valid head can begin with. *scanned is 0 at first and kept by the caller.
+ * Return: bytes of the head with its empty line; -1: refused; -2: incomplete. */
+long http1_scan_head(const char *data, size_t len, size_t *scanned, struct http1_refusal *ret);
+
 /* http1_parse_head() - parse one request head at the start of data. ret->status and why are set on -1.
  * Return: bytes of the head with its empty line; -1: refused; -2: incomplete, call again with more. */
 long http1_parse_head(struct http1_head *head, const char *data, size_t len,
 		      struct http1_refusal *ret);
 
-/* http1_field() - the value of the only field with this name (any case). Return: NULL when there is
- * none; *ret_count, where given, says how many there are: of several the first is returned. */
+/* http1_field() - the value of the field with this name (any case). Return: NULL when there is none;
+ * *ret_count, where given, says how many there are: of several the first is returned. Fields that
+ * RFC 9110 and MCP know only once (Host, Authorization, Content-Type, Origin, ...) never come twice:
+ * the parser refuses them. */
 const struct http_text *http1_field(const struct http1_head *head, const char *name,
 				    size_t *ret_count);
 
@@ -72,7 +79,8 @@ bool http_text_has_item(struct http_text list, const char *item);
 struct http1_chunked {
 	int state;
 	uint64_t left; /* bytes of the present chunk still to come */
-	size_t line;   /* bytes of the present line or trailer section so far */
+	size_t digits; /* of the present chunk size */
+	size_t extra;  /* bytes of extensions and trailers so far */
 };
 
 /* http1_decode_chunked() - consume *len bytes of data, moving the payload to the front. On return
