@@ -29,6 +29,24 @@ enum {
 	LIMIT_SEQUENCE = 256,        /* longest control sequence */
 	LIMIT_STRING = 1024 * 1024,  /* longest control string (OSC, DCS, APC, PM, SOS) */
 
+	/* HTTP. A head is bounded by mcp/http1.h. */
+	HTTP_CONNECTIONS_MAX = 1024,
+	HTTP_BODY_MAX = 8 * 1024 * 1024,
+	HTTP_BODIES_MAX = 64 * 1024 * 1024, /* bodies of all connections together */
+	HTTP_SKIP_MAX = 64 * 1024,	    /* of a body nobody wants, read to keep its connection */
+	HTTP_QUEUE_MAX = 64 * 1024 * 1024,  /* of an answer that the client has not taken yet */
+	HTTP_READ_SIZE = 16 * 1024,
+	HTTP_FILE_SLICE = 1024 * 1024, /* of a file sent before other connections get their turn */
+	HTTP_HEAD_TIMEOUT_MS = 10 * 1000, /* from accept (TLS included) or first byte to the end of a head */
+	HTTP_KEEP_ALIVE_MS = 75 * 1000,
+	HTTP_BODY_TIMEOUT_MS = 30 * 1000, /* for each HTTP_BODY_STEP of a body */
+	HTTP_BODY_STEP = 64 * 1024,
+	HTTP_SEND_TIMEOUT_MS = 120 * 1000, /* without the client taking a byte of an answer */
+	HTTP_LINGER_MS = 5 * 1000, /* and HTTP_LINGER_MAX bytes: until a client has seen why we close */
+	HTTP_LINGER_MAX = 16 * 1024 * 1024,
+	HTTP_LISTENERS_MAX = 4,
+	HTTP_ACCEPT_PAUSE_MS = 100, /* when there are no descriptors */
+
 	LIMIT_CAPTION = 1024,
 	PROGRESS_EVERY_MS = 5000,
 	EOF_GRACE_MS = 500, /* running calls may still be answered this long after the end of input */

@@ -30,7 +30,7 @@ LAYERS = (
     ("keeper", ("runtime/control*", "runtime/keeper*", "runtime/doctor*")),
     # The front: its own layers, and of the runtime only what FRONT_MAY_INCLUDE names.
     ("bytes", ("mcp/bounds.h", "mcp/json.*", "mcp/json_*", "mcp/base64.*", "mcp/hmac.*", "mcp/clean*", "mcp/budget*", "mcp/args*",
-               "mcp/http1.*", "mcp/tls.*")),
+               "mcp/http1.*", "mcp/tls*")),
     ("protocol", ("mcp/http.h", "mcp/http_*", "mcp/jsonrpc*", "mcp/protocol*", "mcp/result*", "mcp/excerpt*",
                   "mcp/keeper_client*")),
     ("tools", ("mcp/tool*", "mcp/call*", "mcp/server*")),
@@ -47,7 +47,10 @@ OWNERS = (
     (r"sys/capability\.h", "runtime/caps.c"),
     (r"netlink/.*", "runtime/net_msg.c"),
     (r"(cjson/)?cJSON\.h", "mcp/json.c"),
-    (r"mbedtls/.*", "runtime/base/digest.c"),
+    (r"mbedtls/ssl\.h", "mcp/tls.c"),
+    (r"(mbedtls/(pk|x509.*|ec.*)|psa/.*)\.h", "mcp/tls_cert.c"),
+    # version.h only says which API there is
+    (r"mbedtls/(?!ssl|pk|x509|ec|version).*", "runtime/base/digest.c"),
 )
 
 FORBIDDEN = ("system", "popen", "strcpy", "strcat", "sprintf", "vsprintf", "gets", "alloca", "strtok",
