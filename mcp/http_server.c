@@ -50,12 +50,10 @@ static void name_client(struct http_client *ret, const struct sockaddr_storage *
 /* Return: false when every connection has a request in hand. */
 static bool make_room(struct http_server *s)
 {
-	struct http_conn *c;
-
 	if (s->conn_count < HTTP_CONNECTIONS_MAX)
 		return true;
-	TAILQ_FOREACH(c, &s->conns, link) {
-		if (!conn_is_waiting(c) || c->busy)
+	for (struct http_conn *c = TAILQ_FIRST(&s->conns); c; c = TAILQ_NEXT(c, link)) {
+		if (!conn_is_waiting(c))
 			continue;
 		conn_lose(c);
 		conn_free(c);
