@@ -5,22 +5,23 @@
  * Two processes run this program.
  *   joiner   a child of the keeper with the keeper's uid, outside the sandbox's pid namespace, so
  *            nothing inside can address it. Becomes non-dumpable, joins the namespaces of process 1
- *            and clones the command. It sleeps until the command has executed or died, and it
- * alone: the keeper has a deadline. command  a child of the keeper, in the sandbox's pid namespace,
- * and in the joiner's memory until its exec. Visible to hostile processes from its first
- * instruction: they can stop or kill it; they cannot read it, because it is non-dumpable and holds
- * more capabilities than they do until the last steps.
+ *            and clones the command. It sleeps until the command has executed or died, and it alone:
+ *            the keeper has a deadline.
+ *   command  a child of the keeper, in the sandbox's pid namespace, and in the joiner's memory until
+ *            its exec. Visible to hostile processes from its first instruction: they can stop or kill
+ *            it; they cannot read it, because it is non-dumpable and holds more capabilities than they
+ *            do until the last steps.
  *
  * No C library and next to no memory: starting costs half of what a copy of the keeper would, a
- * command that is being started never holds a byte of the keeper's (its command line and
- * environment are the command's own), and /proc/PID/exe leads to a sealed memory file, so that a
- * script with
+ * command that is being started never holds a byte of the keeper's (its command line and environment
+ * are the command's own), and /proc/PID/exe leads to a sealed memory file, so that a script with
  * "#!/proc/self/exe" gets hold of nothing that could be overwritten (CVE-2019-5736).
  *
- * Trusted: what the keeper passed, see enter_plan.h. Not trusted: everything found inside, that is
- * the path of the working directory and the program executed. A test compares every system call
- * with a checked-in list.
+ * Trusted: what the keeper passed, see enter_plan.h. Not trusted: everything found inside, that is the
+ * path of the working directory and the program executed. A test compares every system call with a
+ * checked-in list.
  */
+#include <linux/capability.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/errno.h>
