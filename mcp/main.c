@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "mcp/cli.h"
+#include "mcp/cli_hold.h"
 #include "mcp/cli_start.h"
 #include "mcp/front.h"
 #include "runtime/base/buf.h"
@@ -223,6 +224,8 @@ int main(int argc, char **argv)
 	(void)umask(022);
 	if (argc == 3 && !strcmp(argv[1], "@front"))
 		return run_front(argv[2]);
+	if (argc == 2 && !strcmp(argv[1], "@hold"))
+		return cli_hold();
 	if (argc == 2 && !strcmp(argv[1], "@nothing")) /* doctor: the way here is all it wants to know */
 		return CLI_OK;
 	if (cgroup_scope_args(&argc, &argv, &e) < 0) { /* the words from before systemd-run */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# tools/packages.sh - the Debian packages each step needs; sourced by tools/quickstart and tools/test
+# tools/packages.sh - the packages each step needs; sourced by tools/quickstart, tools/install and tools/test
 #
 # The lists are the only place that names packages. Everything comes from the host's own apt sources.
 
@@ -8,6 +8,11 @@ packages_build="gcc libc6-dev meson ninja-build pkg-config python3
 
 # newuidmap, and what makes an image
 packages_run="uidmap mmdebstrap ca-certificates"
+
+# The same for Fedora. It has no mmdebstrap everywhere: import an image then (README, "Images").
+packages_build_dnf="gcc meson ninja-build pkgconf-pkg-config python3
+	libseccomp-devel libcap-devel cjson-devel mbedtls-devel libnl3-devel"
+packages_run_dnf="shadow-utils ca-certificates"
 
 # git: the tree's rules and the clean checkout of tests/fresh; binutils: nm; zstd: compressed imports
 packages_test="strace bubblewrap cppcheck python3 procps util-linux libcap2-bin file git binutils zstd xz-utils
