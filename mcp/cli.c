@@ -110,6 +110,14 @@ struct common_options {
 	bool help, version, dump;
 };
 
+static int take_repeat(struct cli_call *call, const struct option_word *word, struct err *e)
+{
+	if (call->repeated_count == CLI_REPEATS_MAX)
+		return err_set(e, ERR_USAGE, "command line: --%s too often", word->name);
+	call->repeated[call->repeated_count++] = word->value;
+	return 1;
+}
+
 static int take_own_option(struct cli_call *call, struct option_word *word, int argc, char **argv,
 			   int *i, struct err *e)
 {
@@ -123,7 +131,7 @@ static int take_own_option(struct cli_call *call, struct option_word *word, int 
 		if (options[n].value && take_value(word, argv, argc, i, e) < 0)
 			return -1;
 		call->option[n] = options[n].value ? word->value : "";
-		return 1;
+		return options[n].repeats ? take_repeat(call, word, e) : 1;
 	}
 	return 0;
 }

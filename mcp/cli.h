@@ -12,7 +12,7 @@
 #include "mcp/config.h"
 #include "runtime/base/err.h"
 
-enum { CLI_OPTIONS_MAX = 8 };
+enum { CLI_OPTIONS_MAX = 8, CLI_REPEATS_MAX = 8 };
 
 /* Exit statuses of the command line (product-wide; a command's own status is passed through). */
 enum { CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_DEGRADED = 3, CLI_TIMEOUT = 124, CLI_OUR_ERROR = 125 };
@@ -21,6 +21,7 @@ struct cli_option {
 	const char *name;  /* without dashes; NULL ends the list */
 	const char *value; /* name of its value in the help; NULL: a flag */
 	const char *help;
+	bool repeats; /* may be given several times; at most one such option per verb */
 };
 
 struct cli_call {
@@ -28,6 +29,8 @@ struct cli_call {
 	char **argv; /* as given to main(), for re-execution */
 	struct config config;
 	const char *option[CLI_OPTIONS_MAX]; /* as in verb->options: NULL absent, "" a flag that was given */
+	const char *repeated[CLI_REPEATS_MAX]; /* values of the option that repeats */
+	size_t repeated_count;
 	char **args; /* positional arguments before "--" */
 	size_t arg_count;
 	char **command; /* what follows "--"; NULL when there was none */

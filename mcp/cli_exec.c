@@ -244,7 +244,7 @@ static int send_staged(const struct client *c, const struct buf *bytes, size_t u
 struct request {
 	const char *owner, *key;
 	uint64_t timeout_ms;
-	uint32_t mode;
+	uint32_t mode, flags;
 	struct buf bytes;
 };
 
@@ -260,7 +260,7 @@ static int send_exec(const struct client *c, const struct request *r, struct err
 		return -1;
 	m->h = (struct api_header){ API_VERSION, API_EXEC, (uint32_t)(sizeof(*m) + rest), REQUEST_ID };
 	m->mode = r->mode;
-	m->flags = API_EXEC_STREAM;
+	m->flags = API_EXEC_STREAM | r->flags;
 	m->timeout_ms = r->timeout_ms;
 	m->staged = (uint32_t)staged;
 	m->len = (uint32_t)rest;
@@ -334,6 +334,11 @@ static void print_notes(const struct api_exec_done *done)
 			str_format_size(done->memory_limit_bytes, size, sizeof(size)));
 	if (done->flags & API_PIDS_REFUSED)
 		fprintf(stderr, "mcp-sandbox: process limit: %u\n", done->pids_limit);
+	if (done->project_unreadable || done->project_sockets)
+		fprintf(stderr, "mcp-sandbox: in the mounted folders: %s%u files or directories that cannot be "
+			"read, %u sockets of this host\n",
+			done->flags & API_PROJECT_PARTIAL ? "at least " : "", done->project_unreadable,
+			done->project_sockets);
 	if (done->not_enforced)
 		fprintf(stderr, "mcp-sandbox: limits not enforced: %s\n",
 			not_enforced_text(done->not_enforced));
@@ -361,6 +366,12 @@ static int open_client(const struct start *start, const struct request *r, struc
 	if (store_open(&store, start->settings.home, e) < 0)
 		return -1;
 	holder = store_label_holder(&store, r->owner, r->key);
+	if (holder > 0 && start->projects.count > 0) {
+		store_done(&store);
+		err_set(e, ERR_BUSY, "--mount: the label is in use by process %d, whose folders were fixed when it "
+			"started", (int)holder);
+		return err_remedy(e, "leave --mount out, or use another label");
+	}
 	if (holder > 0) {
 		int result = client_connect(c, &store, holder, e);
 
@@ -408,6 +419,18 @@ static int parse_timeout(const struct cli_call *call, uint64_t *ret_ms, struct e
 	return err_remedy(e, "give seconds, or a number with s, m or h");
 }
 
+static int parse_user(const struct cli_call *call, uint32_t *ret_flags, struct err *e)
+{
+	const char *user = cli_option(call, "user");
+
+	if (!user || strcmp(user, "user") == 0)
+		return 0;
+	if (strcmp(user, "root") != 0)
+		return err_set(e, ERR_USAGE, "--user: neither root nor user");
+	*ret_flags |= API_EXEC_ROOT;
+	return 0;
+}
+
 /* From here on every failure is told apart from the command's own by status 125. */
 static int exec_status(int status, const struct err *e)
 {
@@ -427,7 +450,8 @@ int cli_exec(struct cli_call *call, struct err *e)
 	struct request r = { .key = key };
 	int status = -1;
 
-	if (parse_timeout(call, &r.timeout_ms, e) < 0 || start_settings(call, &start, e) < 0)
+	if (parse_timeout(call, &r.timeout_ms, e) < 0 || parse_user(call, &r.flags, e) < 0 ||
+	    start_settings(call, &start, e) < 0)
 		return -1;
 	r.owner = start.settings.owner;
 	r.mode = call->command_count == 1 ? API_EXEC_SHELL : API_EXEC_ARGV;

@@ -62,6 +62,22 @@ static int refuse_network(const struct settings *s, struct err *e)
 	return err_remedy(e, "add --net none");
 }
 
+static int read_mounts(const struct cli_call *call, struct settings *s, struct err *e)
+{
+	if (call->repeated_count > PROJECT_MAX)
+		return err_set(e, ERR_USAGE, "--mount: at most %d folders", PROJECT_MAX);
+	if (call->repeated_count > 0 && s->profile == &profile_table[PROFILE_CHAT]) {
+		err_set(e, ERR_CONFIG, "--mount: the profile chat shows no folder of this host");
+		return err_remedy(e, "add --profile code");
+	}
+	for (size_t i = 0; i < call->repeated_count; i++) {
+		if (project_parse(call->repeated[i], &s->projects[s->project_count], e) < 0)
+			return -1;
+		s->project_count++;
+	}
+	return 0;
+}
+
 static int start_cgroup(struct cli_call *call, struct start *s, struct err *e)
 {
 	bool best_effort = s->settings.limits_best_effort;
@@ -83,9 +99,11 @@ int start_ids(struct cli_call *call, struct start *s, struct err *e)
 
 int start_host(struct cli_call *call, struct start *s, struct err *e)
 {
-	if (refuse_network(&s->settings, e) < 0)
+	if (refuse_network(&s->settings, e) < 0 || read_mounts(call, &s->settings, e) < 0)
 		return -1;
 	if (start_cgroup(call, s, e) < 0 || start_ids(call, s, e) < 0)
+		return -1;
+	if (projects_open(&s->projects, &s->settings, &s->ids, e) < 0)
 		return -1;
 	return s->ids.in_storage ? 0 : caps_cut_keeper(e);
 }
@@ -93,6 +111,7 @@ int start_host(struct cli_call *call, struct start *s, struct err *e)
 void start_done(struct start *s)
 {
 	cgroup_tree_done(&s->cgroup);
+	projects_done(&s->projects);
 	if (s->have_ids)
 		userns_range_done(&s->ids);
 	s->have_ids = false;
@@ -181,10 +200,12 @@ int start_front(const struct start *s, pid_t *ret_pid, struct err *e)
 
 static void __attribute__((noreturn)) run_keeper_once(const struct start *s, int sock)
 {
+	struct projects projects = s->projects;
 	struct keeper_start start = {
 		.settings = &s->settings,
 		.cgroup = &s->cgroup,
 		.ids = &s->ids,
+		.projects = &projects,
 		.kind = KEEPER_ONCE,
 		.peer_fd = sock,
 	};

@@ -7,12 +7,14 @@
 
 #include "mcp/cli.h"
 #include "runtime/cgroup.h"
+#include "runtime/project.h"
 #include "runtime/userns.h"
 
 struct start {
 	struct settings settings;
 	struct cgroup_tree cgroup;
 	struct idrange ids;
+	struct projects projects; /* --mount */
 	bool have_ids;
 };
 
@@ -20,7 +22,7 @@ struct start {
  * in the log. */
 int start_settings(struct cli_call *call, struct start *s, struct err *e);
 
-/* start_host() - cgroup, ids, capabilities, in that order. An ordinary user's process is re-executed on
+/* start_host() - cgroup, ids, folders of --mount, capabilities, in that order. An ordinary user's process is re-executed on
  * the way (in a delegated scope, then as root of the storage namespace) and comes here again.
  * Return: 0, -1. */
 int start_host(struct cli_call *call, struct start *s, struct err *e);

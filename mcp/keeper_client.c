@@ -220,6 +220,7 @@ void keeper_client_exec(struct keeper_client *k, struct keeper_request *r,
 	(void)str_copy(m->cwd, sizeof(m->cwd), x->cwd);
 	m->mode = API_EXEC_SHELL;
 	m->timeout_ms = x->timeout_ms;
+	m->flags = x->as_root ? API_EXEC_ROOT : 0;
 	m->staged = (uint32_t)staged;
 	m->len = (uint32_t)(x->command_len - staged);
 	memcpy(m->bytes, x->command + staged, m->len);

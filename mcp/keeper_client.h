@@ -57,6 +57,7 @@ struct keeper_exec {
 	const char *key, *cwd, *command;
 	size_t command_len;
 	uint64_t timeout_ms;
+	bool as_root; /* where commands run as an ordinary user */
 };
 
 void keeper_client_exec(struct keeper_client *k, struct keeper_request *r,

@@ -26,12 +26,19 @@
 static int verb_stdio(struct cli_call *call, struct err *e);
 static int verb_settings_table(struct cli_call *call, struct err *e);
 
+#define MOUNT_OPTION                                                                               \
+	{ "mount", "ro|rw:HOSTDIR[:PATH]",                                                         \
+	  "show a folder of this host in every sandbox, as /workspace or as /mnt/NAME", true }
+
 static const struct cli_option stdio_options[] = {
+	MOUNT_OPTION,
 	{ "owner", "OWNER", "whose labels to use (name or id)" },
 	{ NULL },
 };
 
 static const struct cli_option exec_options[] = {
+	MOUNT_OPTION,
+	{ "user", "root|user", "who runs it where a folder of yours is writable (default: user)" },
 	{ "timeout", "TIME", "end the command after so long (default: the profile's)" },
 	{ "owner", "OWNER", "whose label it is (name or id)" },
 	{ NULL },
@@ -60,10 +67,10 @@ static const struct cli_option json_options[] = {
 };
 
 static const struct cli_verb verbs[] = {
-	{ .name = "stdio", .synopsis = "[--profile P] [--net MODE] [--owner OWNER]",
+	{ .name = "stdio", .synopsis = "[--profile P] [--net MODE] [--mount ro|rw:HOSTDIR[:PATH]]... [--owner OWNER]",
 	  .help = "serve MCP on standard input and output", .options = stdio_options,
 	  .run = verb_stdio },
-	{ .name = "exec", .synopsis = "LABEL [--timeout TIME] [--owner OWNER] -- COMMAND [ARGUMENT...]",
+	{ .name = "exec", .synopsis = "LABEL [--mount ro|rw:HOSTDIR[:PATH]]... [--timeout TIME] [--owner OWNER] -- COMMAND [ARGUMENT...]",
 	  .help = "run a command in a sandbox (a single word is a bash command line)",
 	  .options = exec_options, .args_min = 1, .args_max = 1, .takes_command = true,
 	  .run = cli_exec },
@@ -111,10 +118,12 @@ static const struct cli_verb verbs[] = {
 /* Serve requests with sandboxes, or, when there can be none, with the reason. */
 static int serve_stdio(const struct start *s, const struct err *failure, struct err *e)
 {
+	struct projects projects = s->projects;
 	struct keeper_start start = {
 		.settings = &s->settings,
 		.cgroup = &s->cgroup,
 		.ids = &s->ids,
+		.projects = &projects,
 		.kind = KEEPER_STDIO,
 		.start_failure = failure,
 	};

@@ -46,7 +46,8 @@ static void write_replaced(struct buf *b, uint32_t bits)
 		{ LAUNCH_REPLACED_PROC, "/proc" },     { LAUNCH_REPLACED_DEV, "/dev" },
 		{ LAUNCH_REPLACED_SYS, "/sys" },       { LAUNCH_REPLACED_TMP, "/tmp" },
 		{ LAUNCH_REPLACED_RUN, "/run" },       { LAUNCH_REPLACED_WORKSPACE, "/workspace" },
-		{ LAUNCH_REPLACED_OUTPUT, "/output" },
+		{ LAUNCH_REPLACED_OUTPUT, "/output" }, { LAUNCH_REPLACED_MNT, "/mnt" },
+		{ LAUNCH_REPLACED_HOME, "/home" },
 	};
 
 	buf_append_str(b, " [not a directory, renamed aside: ");
@@ -94,6 +95,18 @@ static void write_lost(struct buf *b, const struct api_exec_done *d)
 			   "/output]", d->unanswered, d->unanswered == 1 ? "" : "s");
 }
 
+static void write_scan(struct buf *b, const struct api_exec_done *d)
+{
+	const char *least = d->flags & API_PROJECT_PARTIAL ? "at least " : "";
+
+	if (d->project_unreadable)
+		buf_printf(b, " [project: %s%" PRIu32 " files or directories cannot be read]", least,
+			   d->project_unreadable);
+	if (d->project_sockets)
+		buf_printf(b, " [project: %s%" PRIu32 " sockets lead to programs of the host]", least,
+			   d->project_sockets);
+}
+
 static void write_further_notes(struct buf *b, const struct api_exec_done *d)
 {
 	if (d->flags & API_TIMEOUT_CLAMPED)
@@ -106,6 +119,7 @@ static void write_further_notes(struct buf *b, const struct api_exec_done *d)
 	if (d->replaced)
 		write_replaced(b, d->replaced);
 	write_lost(b, d);
+	write_scan(b, d);
 }
 
 void result_first_line(struct buf *b, const char *key, const struct api_exec_done *d)

@@ -43,6 +43,7 @@ static void write_info(struct buf *text, const struct api_hello *h, const struct
 	buf_append_str(text, "a sandbox is recycled after ");
 	result_duration(text, h->idle_ms);
 	buf_append_str(text, " without a command: processes end, files stay\n");
+	tools_write_projects(text, h);
 	tools_write_limits(text, h);
 }
 

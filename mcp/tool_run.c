@@ -160,6 +160,19 @@ static int read_cwd(char cwd[API_CWD_MAX], const struct json *args, struct err *
 	return 0;
 }
 
+/* "root" means something where commands run as a user; elsewhere everything is. */
+static int read_user(struct keeper_exec *x, const struct json *args, struct err *e)
+{
+	const char *user;
+
+	if (args_text(args, "user", "", 16, &user, e) < 0)
+		return -1;
+	if (*user && strcmp(user, "root") != 0 && strcmp(user, "user") != 0)
+		return err_set(e, ERR_USAGE, "user: neither root nor user");
+	x->as_root = !strcmp(user, "root");
+	return 0;
+}
+
 static void start_command(struct call *c, const struct json *args)
 {
 	struct run *run = run_new(c);
@@ -171,7 +184,8 @@ static void start_command(struct call *c, const struct json *args)
 		return;
 	if (read_key(run->key, args, &e) < 0 ||
 	    args_text(args, "command", NULL, API_COMMAND_MAX, &x.command, &e) < 0 ||
-	    read_timeout(run, args, &e) < 0 || read_cwd(cwd, args, &e) < 0) {
+	    read_timeout(run, args, &e) < 0 || read_cwd(cwd, args, &e) < 0 ||
+	    read_user(&x, args, &e) < 0) {
 		refuse(c, &e);
 		return;
 	}
@@ -186,8 +200,9 @@ static void start_command(struct call *c, const struct json *args)
 
 static void describe_command(struct buf *b, const struct api_hello *h)
 {
-	buf_append_str(b, "Run a shell command (bash -lc) as root in a disposable Debian Linux sandbox "
-			  "and get its output. The label `sandbox`: " LABEL_RULE
+	buf_printf(b, "Run a shell command (bash -lc) %sin a disposable Debian Linux sandbox ",
+		   h->as_user ? "" : "as root ");
+	buf_append_str(b, "and get its output. The label `sandbox`: " LABEL_RULE
 			  ".\nA new label starts an empty sandbox in milliseconds. Files in /workspace "
 			  "and everything installed stay for the label; processes end after ");
 	result_duration(b, h->idle_ms);
@@ -199,6 +214,7 @@ static void describe_command(struct buf *b, const struct api_hello *h)
 		       "Every call is a new shell in cwd: cd and variables do not carry over, files do. "
 		       "There is no terminal and no input: use -y flags. For a server or long job, "
 		       "start it in the background: nohup CMD >/tmp/job.log 2>&1 &\n");
+	tools_write_projects(b, h);
 	tools_write_limits(b, h);
 }
 
@@ -219,6 +235,7 @@ const struct tool tool_run_command = {
 		  "ceiling: see above).",
 		  false },
 		{ "cwd", "string", "Directory to start in. Default /workspace.", false },
+		{ "user", "string", "root to install packages; otherwise leave it out.", false, .with_user = true },
 	},
 	.start = start_command,
 	.drop = run_drop,
@@ -226,8 +243,30 @@ const struct tool tool_run_command = {
 
 /* ---- run_sandboxed_command ---- */
 
+static bool is_readonly(const struct api_hello *h, const char *path)
+{
+	for (uint32_t i = 0; i < h->project_count && i < PROJECT_MAX; i++) {
+		if (!strcmp(h->project[i].path, path))
+			return !h->project[i].writable;
+	}
+	return false;
+}
+
+/* Names only what can be written to in this sandbox, as whoever runs the commands. */
+static void write_writable(struct buf *b, const struct api_hello *h)
+{
+	buf_append_str(b, "\\n\\nread-only file system: write to ");
+	if (!is_readonly(h, "/workspace"))
+		buf_append_str(b, "/workspace, ");
+	for (uint32_t i = 0; i < h->project_count && i < PROJECT_MAX; i++) {
+		if (h->project[i].writable && strcmp(h->project[i].path, "/workspace") != 0)
+			buf_printf(b, "%s, ", h->project[i].path);
+	}
+	buf_append_str(b, h->as_user ? "/tmp or /dev/shm" : "/tmp, /dev/shm or /run");
+}
+
 /* The lines a model needs when the exit code alone does not explain what happened. */
-static void write_causes(struct buf *b, const struct excerpt *x)
+static void write_causes(struct buf *b, const struct excerpt *x, const struct api_hello *h)
 {
 	const struct api_exec_done *d = &x->done;
 	char size[32];
@@ -237,8 +276,7 @@ static void write_causes(struct buf *b, const struct excerpt *x)
 			      "limit of %s; SANDBOX_MEMORY raises it",
 			   str_format_size(d->memory_limit_bytes, size, sizeof(size)));
 	if (d->exit_code && excerpt_mentions(x, "Read-only file system"))
-		buf_append_str(b, "\\n\\nread-only file system: write to /workspace, /tmp, /dev/shm or "
-				  "/run");
+		write_writable(b, h);
 	if (d->flags & API_PIDS_REFUSED)
 		buf_printf(b, "\\n\\nprocess limit: the kernel refused a process above the limit of "
 			      "%" PRIu32 "; SANDBOX_PIDS raises it",
@@ -269,7 +307,7 @@ static bool step_sandboxed(struct call *c)
 	else if (silent)
 		buf_printf(b, "Process exited with code %" PRId32, d->exit_code);
 	excerpt_write(x, b, false);
-	write_causes(b, x);
+	write_causes(b, x, &c->server->keeper->hello);
 	call_write_text_tail(b);
 	call_result_end(c, d->exit_code || (d->flags & API_TIMED_OUT), "");
 	return true;
@@ -327,6 +365,7 @@ static void describe_sandboxed(struct buf *b, const struct api_hello *h)
 			  "call only: no network, the root file system is read-only, nothing persists. "
 			  "Write to /workspace or /tmp. The result is what the command printed, or its "
 			  "exit code when it printed nothing.\n");
+	tools_write_projects(b, h);
 	tools_write_limits(b, h);
 }
 

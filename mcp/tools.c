@@ -48,6 +48,14 @@ static const char *net_text(uint32_t net)
 	}
 }
 
+void tools_write_projects(struct buf *b, const struct api_hello *h)
+{
+	for (uint32_t i = 0; i < h->project_count && i < PROJECT_MAX; i++)
+		buf_printf(b, "%s is a project folder of the person's own machine, %s.\n", h->project[i].path,
+			   h->project[i].writable ? "writable: changes there are real and at once" :
+						    "read-only: write elsewhere");
+}
+
 void tools_write_limits(struct buf *b, const struct api_hello *h)
 {
 	char size[32];
@@ -72,6 +80,7 @@ static void write_safe_shell_instructions(struct buf *b, const struct api_hello 
 {
 	buf_append_str(b, "run_sandboxed_command runs one command in a throw-away Linux sandbox. Nothing "
 			  "persists between calls.\n");
+	tools_write_projects(b, h);
 	tools_write_limits(b, h);
 }
 
@@ -84,22 +93,29 @@ void tools_write_instructions(struct buf *b, const struct api_hello *h)
 	buf_append_str(b,
 		       "Label rule: " LABEL_RULE ". The label is the `sandbox` argument (two random words "
 		       "do well: amber-otter); it names this conversation's own Linux sandbox.\n"
-		       "run_command runs shell commands in it as root (Debian). Files in /workspace and "
+		       "run_command runs shell commands in it");
+	if (!h->as_user)
+		buf_append_str(b, " as root");
+	buf_append_str(b,
+		       " (Debian). Files in /workspace and "
 		       "installed packages stay for the label.\n"
 		       "present_file hands a file from /workspace to the person: they cannot see the "
 		       "sandbox themselves.\n"
 		       "sandbox_info shows the running sandboxes and the limits.\n");
+	tools_write_projects(b, h);
 	tools_write_limits(b, h);
 }
 
 /* ---- tools/list ---- */
 
-static void write_schema(struct buf *b, const struct tool *t)
+static void write_schema(struct buf *b, const struct tool *t, const struct api_hello *h)
 {
 	const char *separator = "";
 
 	buf_append_str(b, "{\"type\":\"object\",\"properties\":{");
 	for (const struct tool_parameter *p = t->parameters; p->name; p++) {
+		if (p->with_user && !h->as_user)
+			continue;
 		buf_printf(b, "%s\"%s\":{\"type\":\"%s\",\"description\":", p == t->parameters ? "" : ",",
 			   p->name, p->type);
 		json_write_string(b, p->description);
@@ -154,7 +170,7 @@ static void write_tool(struct buf *b, const struct tool *t, const struct api_hel
 	buf_append_str(b, "\"description\":");
 	write_description(b, t, h);
 	buf_append_str(b, ",\"inputSchema\":");
-	write_schema(b, t);
+	write_schema(b, t, h);
 	buf_append_str(b, ",\"annotations\":");
 	write_annotations(b, t, h);
 	if (t->result_chars)

@@ -16,11 +16,12 @@ struct json;
 struct tool_parameter {
 	const char *name, *type, *description;
 	bool required;
+	bool with_user; /* only where commands run as an ordinary user */
 };
 
 enum { TOOL_READ_ONLY = 1, TOOL_DESTRUCTIVE = 2, TOOL_IDEMPOTENT = 4, TOOL_NEEDS_NET = 8 };
 
-enum { TOOL_PARAMETERS_MAX = 4 };
+enum { TOOL_PARAMETERS_MAX = 5 };
 
 struct tool {
 	const char *name, *title;
@@ -46,6 +47,9 @@ void tools_write_list(struct buf *b, const struct api_hello *h, bool modern);
 
 /* tools_write_instructions() - plain text for the model, the label rule first. */
 void tools_write_instructions(struct buf *b, const struct api_hello *h);
+
+/* tools_write_projects() - the operator's folders in every sandbox, one sentence each. */
+void tools_write_projects(struct buf *b, const struct api_hello *h);
 
 /* tools_write_limits() - limits and network policy in force, one line. */
 void tools_write_limits(struct buf *b, const struct api_hello *h);

@@ -66,6 +66,11 @@ struct api_header {
 	uint64_t id;   /* chosen by the requester, unique among its requests in flight; never 0 */
 };
 
+struct api_project { /* a folder of the operator's in every sandbox */
+	char path[PROJECT_TARGET_MAX]; /* inside */
+	uint32_t writable;
+};
+
 /* First message to every peer. */
 struct api_hello {
 	struct api_header h;
@@ -75,7 +80,9 @@ struct api_hello {
 	uint32_t not_enforced; /* CGROUP_* bits asked for but missing (best-effort) */
 	uint32_t net;
 	uint32_t max_sandboxes;
-	uint32_t reserved;
+	uint32_t as_user; /* commands run as an ordinary user unless API_EXEC_ROOT asks otherwise */
+	uint32_t project_count;
+	struct api_project project[PROJECT_MAX];
 	uint64_t timeout_default_ms, timeout_max_ms, idle_ms;
 	uint64_t image_max_bytes, output_max_bytes;
 	char owner[OWNER_ID_LEN + 1];
@@ -122,7 +129,10 @@ enum api_exec_mode {
 	API_EXEC_ARGV,   /* command bytes are NUL-separated arguments */
 };
 
-enum { API_EXEC_STREAM = 1 /* control clients: three raw pipes instead of a log */ };
+enum {
+	API_EXEC_STREAM = 1, /* control clients: three raw pipes instead of a log */
+	API_EXEC_ROOT = 2,   /* as the sandbox's root, also where commands run as a user */
+};
 
 struct api_exec {
 	struct api_header h;
@@ -183,6 +193,7 @@ enum {
 	API_TIMEOUT_CLAMPED = 32, /* the caller asked for more than the ceiling */
 	API_RECYCLED = 64,        /* the timeout or pid 1's end took the whole sandbox */
 	API_LEAF_SHARED = 128,    /* every leaf held background work: a timeout kills theirs too */
+	API_PROJECT_PARTIAL = 256, /* the scan of the folders reached a bound: there may be more */
 };
 
 struct api_exec_done {
@@ -193,6 +204,7 @@ struct api_exec_done {
 	uint32_t left_running; /* processes still in the command's leaf */
 	uint32_t not_enforced; /* CGROUP_* */
 	uint32_t pids_limit;
+	uint32_t project_unreadable, project_sockets; /* in the folders; in one result of each sandbox */
 	uint64_t timeout_ms;
 	uint64_t memory_limit_bytes;
 	uint64_t throttled_usec, duration_usec;

@@ -82,7 +82,8 @@ static int join_program(void)
 	return fd;
 }
 
-/* The rights as a sealed file, kept for the next command: a keeper has one set of them.
+/* The rights as a sealed file, kept for the next command: a keeper has one set of them, or two that
+ * seldom alternate.
  * Return: borrowed, -1. */
 static int plan_file(const struct enter_rights *rights)
 {

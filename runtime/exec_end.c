@@ -224,6 +224,20 @@ static void add_lost(struct command *cmd, struct api_exec_done *msg)
 		sandbox_write_record(cmd->sandbox); /* it holds the same numbers */
 }
 
+/* Once for each sandbox: whoever uses it has to know, and not in every result. */
+static void add_scan(struct command *cmd, struct api_exec_done *msg)
+{
+	const struct scan *scan = &cmd->reg->scan;
+
+	if (!scan->done || cmd->sandbox->scan_told)
+		return;
+	cmd->sandbox->scan_told = true;
+	msg->project_unreadable = scan->found.unreadable;
+	msg->project_sockets = scan->found.sockets;
+	if (scan->found.partial)
+		msg->flags |= API_PROJECT_PARTIAL;
+}
+
 static void send_answer(struct command *cmd)
 {
 	struct sandbox *sb = cmd->sandbox;
@@ -242,6 +256,7 @@ static void send_answer(struct command *cmd)
 	};
 
 	add_evidence(cmd, &msg);
+	add_scan(cmd, &msg);
 	add_output(cmd, &out, &msg);
 	add_lost(cmd, &msg);
 	request_answer(&cmd->req, API_EXEC_DONE, &msg, sizeof(msg), out.fds, out.fd_count);

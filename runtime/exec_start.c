@@ -31,18 +31,49 @@ static char bash_path[] = "/bin/bash", bash_name[] = "bash", login_flag[] = "-lc
 
 /* ---- what the joiner is given ---- */
 
+enum { ENV_HOME = 1, ENV_USER = 2, ENV_KEY = 7, ENV_GIT = 8 };
+
 static char env_key[sizeof("SANDBOX=") + KEY_MAX];
-static char *const environment[] = {
+static char *environment[] = {
 	(char[]){ "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
-	(char[]){ "HOME=/root" },
-	(char[]){ "USER=root" },
+	NULL, /* ENV_HOME */
+	NULL, /* ENV_USER */
 	(char[]){ "LANG=C.UTF-8" },
 	(char[]){ "TERM=dumb" },
 	(char[]){ "NO_COLOR=1" },
 	(char[]){ "DEBIAN_FRONTEND=noninteractive" },
 	env_key,
+	NULL, /* ENV_GIT: with a folder of the operator's only */
+	(char[]){ "GIT_CONFIG_KEY_0=safe.directory" },
+	(char[]){ "GIT_CONFIG_VALUE_0=*" },
 	NULL,
 };
+
+/* A folder's owner is often none of the sandbox's users, and then git refuses to look at it. What it
+ * protects from, other users of the same machine, does not exist in here. */
+static char env_git[] = "GIT_CONFIG_COUNT=1";
+
+static char home_root[] = "HOME=/root", home_user[] = "HOME=/home/user", home_tmp[] = "HOME=/tmp";
+static char user_root[] = "USER=root", user_user[] = "USER=user";
+
+static bool runs_as_user(const struct command *cmd)
+{
+	return cmd->reg->projects->as_user && !(cmd->exec_flags & API_EXEC_ROOT);
+}
+
+/* One table for all commands: it is copied by the joiner's exec before the next one changes it. */
+static char *const *fill_environment(const struct command *cmd)
+{
+	bool user = runs_as_user(cmd);
+
+	(void)snprintf(env_key, sizeof(env_key), "SANDBOX=%s", cmd->sandbox->key);
+	environment[ENV_HOME] = !user				    ? home_root :
+				cmd->reg->settings->profile->layer_kept ? home_user :
+									    home_tmp;
+	environment[ENV_USER] = user ? user_user : user_root;
+	environment[ENV_GIT] = cmd->reg->projects->count > 0 ? env_git : NULL;
+	return environment;
+}
 
 /* The caller frees the vector; the strings are borrowed from text. */
 static char **split_arguments(char *text, size_t len, struct err *e)
@@ -278,14 +309,15 @@ static int fork_joiner(struct command *cmd, char **argv, int status_fd, struct e
 		.script_fd = cmd->text_fd,
 		.cwd = cmd->cwd,
 		.argv = argv,
-		.envp = environment,
-		.rights = cmd->reg->rights,
+		.envp = fill_environment(cmd),
+		.uid = runs_as_user(cmd) ? ID_USER_INSIDE : 0,
+		.gid = runs_as_user(cmd) ? ID_USER_INSIDE : 0,
+		.rights = runs_as_user(cmd) ? cmd->reg->user_rights : cmd->reg->rights,
 	};
 	pid_t pid;
 
 	if (!w)
 		return err_set(e, ERR_NOMEM, "no memory for a command");
-	(void)snprintf(env_key, sizeof(env_key), "SANDBOX=%s", sb->key);
 	/* The joiner is a copy of this process: all that is prepared may be freed after the fork. */
 	pid = enter_start_joiner(&ec);
 	if (pid < 0)

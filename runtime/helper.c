@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -75,15 +76,17 @@ static void reset_signals(void)
 
 /* ---- ids ---- */
 
+typedef int write_maps_fn(const struct idrange *ids, pid_t child, struct err *e);
+
 /* mapper() - the privileged child: when the worker has its namespace, write the maps. */
-static int mapper(const struct idrange *ids, int go_fd)
+static int mapper(const struct idrange *ids, write_maps_fn *write_maps, int go_fd)
 {
 	struct err e;
 	char go;
 
 	if (fd_read_full(go_fd, &go, 1) != 1)
 		return 1;
-	if (userns_write_maps(ids, getppid(), &e) < 0) {
+	if (write_maps(ids, getppid(), &e) < 0) {
 		log_error("helper: %s", e.message);
 		return 1;
 	}
@@ -111,7 +114,7 @@ static int become(uint32_t id, struct err *e)
 	return 0;
 }
 
-static int enter_namespace(const struct idrange *ids, struct err *e)
+static int enter_namespace(const struct idrange *ids, write_maps_fn *write_maps, struct err *e)
 {
 	int go[2], status = -1;
 	pid_t pid;
@@ -121,7 +124,7 @@ static int enter_namespace(const struct idrange *ids, struct err *e)
 	pid = fork();
 	if (pid == 0) {
 		close_fd(&go[1]);
-		_exit(mapper(ids, go[0]));
+		_exit(mapper(ids, write_maps, go[0]));
 	}
 	close_fd(&go[0]);
 	if (pid > 0 && become(ids->base + ID_HELPER, e) == 0) {
@@ -186,9 +189,46 @@ int helper_enter(const struct idrange *ids, int *keep, size_t keep_count, uint64
 
 	if (prepare(keep, keep_count, &filter, e) < 0)
 		return -1;
-	if (enter_namespace(ids, e) < 0 || drop_rights(caps, &filter.prog, parent, e) < 0)
+	if (enter_namespace(ids, userns_write_maps, e) < 0 || drop_rights(caps, &filter.prog, parent, e) < 0)
 		return -1;
 	return 0;
+}
+
+/* own_files() - file accesses as the namespace's root. These calls return the id before; asking again
+ * shows what came of it. */
+static int own_files(struct err *e)
+{
+	(void)setfsgid(0);
+	(void)setfsuid(0);
+	if (setfsgid((gid_t)-1) != 0 || setfsuid((uid_t)-1) != 0)
+		return err_set(e, ERR_SYSTEM, "a worker cannot take the sandbox root's file rights");
+	return 0;
+}
+
+int helper_enter_owner(const struct idrange *ids, int *keep, size_t keep_count, uint64_t caps,
+		       struct err *e)
+{
+	_cleanup_(seccomp_program_done) struct seccomp_program filter = { 0 };
+	pid_t parent = getppid();
+
+	if (prepare(keep, keep_count, &filter, e) < 0 || enter_namespace(ids, userns_write_maps, e) < 0 ||
+	    own_files(e) < 0)
+		return -1;
+	return drop_rights(caps, &filter.prog, parent, e);
+}
+
+int helper_enter_trash(const struct idrange *ids, int *keep, size_t keep_count, uint64_t caps,
+		       struct err *e)
+{
+	_cleanup_(seccomp_program_done) struct seccomp_program filter = { 0 };
+	pid_t parent = getppid();
+
+	if (prepare(keep, keep_count, &filter, e) < 0 ||
+	    enter_namespace(ids, userns_write_remover_maps, e) < 0)
+		return -1;
+	if (ids->in_storage && (fchdir(keep[0]) < 0 || chroot(".") < 0))
+		return err_sys(e, "shut the worker up in the trash");
+	return drop_rights(caps, &filter.prog, parent, e);
 }
 
 int helper_enter_as_user(int *keep, size_t keep_count, struct err *e)

@@ -25,6 +25,19 @@
 int helper_enter(const struct idrange *ids, int *keep, size_t keep_count, uint64_t caps,
 		 struct err *e);
 
+/* helper_enter_owner() - helper_enter() for a worker that reads a folder of the operator's: its file
+ * accesses, and only they, are the sandbox root's, as an idmapped mount shows the folder's owner. The
+ * capabilities alone do not reach a file whose group is some other one. */
+int helper_enter_owner(const struct idrange *ids, int *keep, size_t keep_count, uint64_t caps,
+		       struct err *e);
+
+/* helper_enter_trash() - helper_enter() for a worker that removes what sandboxes left: keep[0] is the
+ * directory it is to work in. In the storage namespace a sandbox may have run commands as the ordinary
+ * user, so the worker gets the capabilities over that user's id as well; in exchange keep[0] becomes its
+ * root directory, so that no name leads it to that user's own files. */
+int helper_enter_trash(const struct idrange *ids, int *keep, size_t keep_count, uint64_t caps,
+		       struct err *e);
+
 /* helper_enter_as_user() - the same for a worker that makes files for the keeper's own user: it keeps
  * that uid, and no capability. Needs, Must not, Return: as above. */
 int helper_enter_as_user(int *keep, size_t keep_count, struct err *e);

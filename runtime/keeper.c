@@ -47,7 +47,7 @@ struct keeper {
 	struct owners owners;
 	struct token_table tokens;
 	struct seccomp_program filter;
-	struct enter_rights rights;
+	struct enter_rights rights, user_rights;
 	struct registry registry;
 	struct peers peers;
 	struct peer *main_peer; /* its end is our end */
@@ -96,6 +96,14 @@ static void say_hello(struct keeper *k, struct peer *p)
 		.start_failure = k->failure,
 	};
 
+	for (size_t i = 0; k->start->projects && i < k->start->projects->count; i++) {
+		const struct project *item = &k->start->projects->item[i];
+
+		(void)str_copy(msg.project[i].path, sizeof(msg.project[i].path), item->target);
+		msg.project[i].writable = item->writable;
+		msg.project_count++;
+	}
+	msg.as_user = k->start->projects && k->start->projects->as_user;
 	(void)str_copy(msg.profile, sizeof(msg.profile), s->profile->name);
 	(void)str_copy(msg.image, sizeof(msg.image), s->image);
 	(void)str_copy(msg.owner, sizeof(msg.owner), s->owner);
@@ -342,12 +350,14 @@ static int prepare_rights(struct keeper *k, struct err *e)
 	if (caps_plan_init(&k->rights.caps, k->settings->profile->caps, e) < 0 ||
 	    seccomp_compile(role, "native", &k->filter, e) < 0)
 		return -1;
-	k->rights.seccomp = &k->filter.prog;
-	return 0;
+	k->rights.seccomp = k->user_rights.seccomp = &k->filter.prog;
+	return caps_plan_init(&k->user_rights.caps, 0, e);
 }
 
 static int prepare_registry(struct keeper *k, struct err *e)
 {
+	static struct projects no_projects;
+
 	k->registry = (struct registry){
 		.loop = k->loop,
 		.reaper = &k->reaper,
@@ -357,6 +367,8 @@ static int prepare_registry(struct keeper *k, struct err *e)
 		.tokens = k->start->fixed_tokens ? &k->tokens : NULL,
 		.tree = k->start->cgroup,
 		.rights = &k->rights,
+		.user_rights = &k->user_rights,
+		.projects = k->start->projects ? k->start->projects : &no_projects,
 		.owner = k,
 	};
 	k->registry.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -401,7 +413,7 @@ static int prepare(struct keeper *k, struct err *e)
 		adopt_all(&k->registry);
 	meet_owner(k, k->settings->owner);
 	registry_sweep(&k->registry); /* what a removal before us left over */
-	return 0;
+	return scan_start(&k->registry.scan, k->loop, &k->reaper, k->start->ids, k->registry.projects, e);
 }
 
 /* The keys of the session that started us stay behind: a command whose own keyring would exceed the
@@ -449,6 +461,7 @@ static void release(struct keeper *k)
 {
 	int fd = k->signals.fd;
 
+	scan_stop(&k->registry.scan);
 	seccomp_program_done(&k->filter);
 	lost_done(&k->registry);
 	close_fd(&k->registry.null_fd);

@@ -9,6 +9,7 @@
 
 #include "runtime/base/err.h"
 #include "runtime/cgroup.h"
+#include "runtime/project.h"
 #include "runtime/spec.h"
 #include "runtime/tokens.h"
 #include "runtime/userns.h"
@@ -24,6 +25,7 @@ struct keeper_start {
 	const struct settings *settings;
 	const struct cgroup_tree *cgroup; /* from cgroup_acquire(); root_fd -1: none (best-effort) */
 	const struct idrange *ids; /* the default owner's */
+	struct projects *projects; /* NULL: none */
 	enum keeper_kind kind;
 	int peer_fd;   /* our end of the socket to the front or the one-shot client; owned */
 	pid_t peer_pid; /* child to reap; 0 when it is not our child */

@@ -56,7 +56,8 @@ static int check_exec(struct registry *reg, struct peer *p, const void *message,
 		return err_set(e, ERR_PROTOCOL, "damaged exec message");
 	if (check_owner_key(reg, msg->owner, msg->key, e) < 0)
 		return -1;
-	if (msg->mode > API_EXEC_ARGV || (msg->flags & ~(uint32_t)API_EXEC_STREAM) ||
+	if (msg->mode > API_EXEC_ARGV ||
+	    (msg->flags & ~(uint32_t)(API_EXEC_STREAM | API_EXEC_ROOT)) ||
 	    ((msg->flags & API_EXEC_STREAM) && p->kind != PEER_CONTROL))
 		return err_set(e, ERR_PROTOCOL, "unknown exec mode or flag");
 	if (msg->staged > API_COMMAND_MAX || msg->staged + msg->len > API_COMMAND_MAX)

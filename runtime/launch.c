@@ -38,7 +38,7 @@
 extern const unsigned char launch_init_image[], launch_init_image_end[];
 
 _Static_assert(1U << MOUNTS_TARGET_PROC == LAUNCH_REPLACED_PROC &&
-		       1U << MOUNTS_TARGET_OUTPUT == LAUNCH_REPLACED_OUTPUT,
+		       1U << MOUNTS_TARGET_MNT == LAUNCH_REPLACED_MNT,
 	       "mounts.h and launch.h name the same bits");
 
 enum { OBJECT_MAX = 32 };
@@ -126,7 +126,7 @@ static int mount_root(struct launch_child *c)
 
 static int make_targets(struct launch_child *c)
 {
-	return mounts_targets(&c->mounts);
+	return mounts_targets(&c->mounts) < 0 || mounts_home(&c->mounts) < 0 ? -1 : 0;
 }
 
 static int mount_proc(struct launch_child *c)
@@ -146,7 +146,7 @@ static int mount_tmpfs(struct launch_child *c)
 
 static int mount_workspace(struct launch_child *c)
 {
-	return mounts_workspace(&c->mounts);
+	return mounts_workspace(&c->mounts) < 0 || mounts_projects(&c->mounts) < 0 ? -1 : 0;
 }
 
 static int mount_output(struct launch_child *c)
@@ -344,7 +344,7 @@ static int init_program(void)
 static int prepare(struct launch_child *c, const struct launch_request *req, struct err *e)
 {
 	const struct mounts_sources sources = { req->lower_fd, req->layer_fd, req->workspace_fd,
-						req->output_fd, req->ids->lower_ns_fd };
+						req->output_fd, req->ids->lower_ns_fd, req->ids, req->projects };
 
 	c->req = req;
 	errno = launch_fault(LAUNCH_PREPARE);
@@ -401,6 +401,13 @@ static void kill_and_reap(int pidfd)
 		;
 }
 
+static int write_maps(const struct launch_request *req, pid_t pid, struct err *e)
+{
+	if (req->projects && req->projects->as_user)
+		return userns_write_user_maps(req->ids, pid, e);
+	return userns_write_maps(req->ids, pid, e);
+}
+
 static int connect_uplink(const struct launch_child *c, pid_t pid, struct err *e)
 {
 	errno = launch_fault(LAUNCH_UPLINK);
@@ -419,7 +426,7 @@ static int let_go(const struct launch_child *c, pid_t pid, int go_fd, struct err
 	errno = launch_fault(LAUNCH_MAPS);
 	if (errno != 0)
 		return keeper_step_failed(LAUNCH_MAPS, e);
-	if (userns_write_maps(req->ids, pid, e) < 0)
+	if (write_maps(req, pid, e) < 0)
 		return err_wrap(e, "create the sandbox");
 	if (connect_uplink(c, pid, e) < 0)
 		return -1;

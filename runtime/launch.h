@@ -15,6 +15,7 @@
 #include "runtime/enter.h"
 #include "runtime/net.h"
 #include "runtime/net_uplink.h"
+#include "runtime/project.h"
 #include "runtime/spec.h"
 #include "runtime/userns.h"
 
@@ -57,6 +58,7 @@ struct launch_request {
 	int layer_fd;     /* directory holding upper/ and work/; -1: read-only root */
 	int workspace_fd; /* -1: tmpfs of the profile */
 	int output_fd;    /* read-only /output; -1: none */
+	struct projects *projects; /* folders of the operator; NULL: none */
 	int cgroup_fd;    /* the init leaf; -1: none */
 	uint32_t pids;    /* for the per-user-namespace counts */
 	bool die_with_keeper; /* PR_SET_PDEATHSIG: stdio and one-shot keepers */

@@ -14,7 +14,7 @@
  *
  * Everything happens attached to the tree: composing on a detached mount fails before Linux 6.15.
  */
-#include "runtime/mounts.h"
+#include "runtime/mounts_part.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static const char *const target_names[MOUNTS_TARGET_COUNT] = {
 	[MOUNTS_TARGET_PROC] = "proc",	 [MOUNTS_TARGET_DEV] = "dev",
 	[MOUNTS_TARGET_SYS] = "sys",	 [MOUNTS_TARGET_TMP] = "tmp",
 	[MOUNTS_TARGET_RUN] = "run",	 [MOUNTS_TARGET_WORKSPACE] = "workspace",
-	[MOUNTS_TARGET_OUTPUT] = "output",
+	[MOUNTS_TARGET_OUTPUT] = "output",	 [MOUNTS_TARGET_MNT] = "mnt",
 };
 
 /* The keeper's half */
@@ -98,9 +98,34 @@ static void mounts_clear(struct mounts *m)
 	memset(m, 0, sizeof(*m));
 	m->lower_tree_fd = m->layer_tree_fd = m->workspace_tree_fd = m->output_tree_fd = -1;
 	m->scratch_fd = m->root_fd = m->proc_fd = m->dev_fd = m->proc_sys_fd = -1;
+	for (int i = 0; i < PROJECT_MAX; i++)
+		m->project_tree_fd[i] = -1;
 	for (int i = 0; i < MOUNTS_TARGET_COUNT; i++)
 		m->target_fd[i] = -1;
 	m->object = "";
+}
+
+static int clone_projects(struct mounts *m, const struct mounts_sources *src, struct err *e)
+{
+	struct projects *p = src->projects;
+
+	for (size_t i = 0; p && i < p->count; i++) {
+		struct project *item = &p->item[i];
+		int fd = project_clone(item, src->ids, e);
+
+		if (fd < 0)
+			return -1;
+		if (strcmp(item->target, PROJECT_WORKSPACE) == 0) {
+			m->workspace_tree_fd = fd;
+			m->workspace_is_project = true;
+			continue;
+		}
+		m->project_tree_fd[i] = fd;
+		(void)stpcpy(m->project_name[i], item->target + strlen(PROJECT_MNT));
+		m->has_mnt = true;
+	}
+	m->as_user = p && p->as_user;
+	return 0;
 }
 
 int mounts_prepare(struct mounts *m, const struct mounts_sources *src,
@@ -121,7 +146,9 @@ int mounts_prepare(struct mounts *m, const struct mounts_sources *src,
 	if (clone_tree(src->lower_fd, MOUNT_ATTR_RDONLY, &m->lower_tree_fd, "image", e) < 0 ||
 	    translate_tree(m->lower_tree_fd, src->lower_ns_fd, e) < 0 ||
 	    clone_tree(src->layer_fd, 0, &m->layer_tree_fd, "layer", e) < 0 ||
-	    clone_tree(src->workspace_fd, 0, &m->workspace_tree_fd, "workspace", e) < 0 ||
+	    clone_projects(m, src, e) < 0 ||
+	    (m->workspace_tree_fd < 0 &&
+	     clone_tree(src->workspace_fd, 0, &m->workspace_tree_fd, "workspace", e) < 0) ||
 	    clone_tree(src->output_fd, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, &m->output_tree_fd,
 		       "output directory", e) < 0) {
 		mounts_done(m);
@@ -136,16 +163,13 @@ void mounts_done(struct mounts *m)
 	close_fd(&m->layer_tree_fd);
 	close_fd(&m->workspace_tree_fd);
 	close_fd(&m->output_tree_fd);
+	for (int i = 0; i < PROJECT_MAX; i++)
+		close_fd(&m->project_tree_fd[i]);
 }
 
 /* The child's half: small helpers */
 
-struct option {
-	const char *key, *value; /* value NULL: a flag */
-};
-
-/* make_fs() - a new file system instance as a detached mount. */
-static int make_fs(const char *type, const struct option *options, size_t count,
+int mounts_part_fs(const char *type, const struct mounts_option *options, size_t count,
 		   unsigned int attributes)
 {
 	_cleanup_fd_ int fs_fd = fsopen(type, FSOPEN_CLOEXEC);
@@ -164,11 +188,11 @@ static int make_fs(const char *type, const struct option *options, size_t count,
 static int make_tmpfs(const char *mode, const char *bytes, const char *inodes,
 		      unsigned int attributes)
 {
-	const struct option options[] = {
+	const struct mounts_option options[] = {
 		{ "mode", mode }, { "size", bytes }, { "nr_inodes", inodes }
 	};
 
-	return make_fs("tmpfs", options, ARRAY_SIZE(options),
+	return mounts_part_fs("tmpfs", options, ARRAY_SIZE(options),
 		       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | attributes);
 }
 
@@ -181,8 +205,7 @@ static int open_target(int root_fd, const char *name, bool across)
 				   (across ? 0 : RESOLVE_NO_XDEV));
 }
 
-/* attach() - put a detached mount on a target, and see that it is what the name leads to now. */
-static int attach(struct mounts *m, enum mounts_target target, int mount_fd)
+int mounts_part_attach(struct mounts *m, enum mounts_target target, int mount_fd)
 {
 	_cleanup_fd_ int seen_fd = -1;
 	struct stat want, seen;
@@ -248,12 +271,12 @@ static int attach_masks(const struct mounts *m)
 
 int mounts_scratch(struct mounts *m)
 {
-	const struct option mode = { "mode", "0755" };
+	const struct mounts_option mode = { "mode", "0755" };
 
 	m->object = "/proc";
 	/* ramfs, not tmpfs: it has no accounting to set up, df does not list it, and nothing but this
 	 * file ever writes to it. Over the host's /proc, which every host has and we need no more. */
-	m->scratch_fd = make_fs("ramfs", &mode, 1,
+	m->scratch_fd = mounts_part_fs("ramfs", &mode, 1,
 				MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	if (m->scratch_fd < 0 ||
 	    move_mount(m->scratch_fd, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) < 0)
@@ -281,8 +304,8 @@ int mounts_root(struct mounts *m)
 	return m->root_fd < 0 ? -1 : 0;
 }
 
-/* rename_aside() - NAME becomes .replaced-NAME-TIME on the layer, where its owner finds it again. */
-static int rename_aside(struct mounts *m, const char *name)
+/* rename_aside() - NAME becomes .replaced-NAME-TIME beside it, where its owner finds it again. */
+static int rename_aside(struct mounts *m, int dir_fd, const char *name)
 {
 	static const char prefix[] = ".replaced-";
 	char aside[sizeof(prefix) + MOUNTS_ASIDE_MAX + 16];
@@ -290,36 +313,41 @@ static int rename_aside(struct mounts *m, const char *name)
 
 	end = stpcpy(end, name);
 	(void)stpcpy(end, m->aside_suffix);
-	return renameat2(m->root_fd, name, m->root_fd, aside, RENAME_NOREPLACE);
+	return renameat2(dir_fd, name, dir_fd, aside, RENAME_NOREPLACE);
 }
 
-static int make_target(struct mounts *m, enum mounts_target target)
+int mounts_part_place(struct mounts *m, int dir_fd, const char *name, uint32_t replaced)
 {
-	const char *name = target_names[target];
-	int fd = open_target(m->root_fd, name, false);
+	int fd = open_target(dir_fd, name, false);
 
 	m->object = name;
 	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR)) {
-		if (rename_aside(m, name) < 0)
+		if (rename_aside(m, dir_fd, name) < 0)
 			return -1;
-		m->replaced |= 1U << target;
+		m->replaced |= replaced;
 		errno = ENOENT;
 	}
 	if (fd < 0 && errno == ENOENT) {
-		if (mkdirat(m->root_fd, name, 0755) < 0)
+		if (mkdirat(dir_fd, name, 0755) < 0)
 			return -1;
-		fd = open_target(m->root_fd, name, false);
+		fd = open_target(dir_fd, name, false);
 	}
-	m->target_fd[target] = fd;
-	return fd < 0 ? -1 : 0;
+	return fd;
+}
+
+static bool is_wanted(const struct mounts *m, int target)
+{
+	return !(target == MOUNTS_TARGET_OUTPUT && m->output_tree_fd < 0) &&
+	       !(target == MOUNTS_TARGET_MNT && !m->has_mnt);
 }
 
 int mounts_targets(struct mounts *m)
 {
 	for (int i = 0; i < MOUNTS_TARGET_COUNT; i++) {
-		if (i == MOUNTS_TARGET_OUTPUT && m->output_tree_fd < 0)
+		if (!is_wanted(m, i))
 			continue;
-		if (make_target(m, (enum mounts_target)i) < 0)
+		m->target_fd[i] = mounts_part_place(m, m->root_fd, target_names[i], 1U << i);
+		if (m->target_fd[i] < 0)
 			return -1;
 	}
 	return 0;
@@ -328,9 +356,9 @@ int mounts_targets(struct mounts *m)
 int mounts_proc(struct mounts *m)
 {
 	m->object = "proc";
-	m->proc_fd = make_fs("proc", NULL, 0,
+	m->proc_fd = mounts_part_fs("proc", NULL, 0,
 			     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-	return attach(m, MOUNTS_TARGET_PROC, m->proc_fd);
+	return mounts_part_attach(m, MOUNTS_TARGET_PROC, m->proc_fd);
 }
 
 static const struct device {
@@ -379,13 +407,13 @@ static int bind_device(struct mounts *m, const struct device *device)
 static int mount_devpts(struct mounts *m)
 {
 	/* An instance of its own is the default since Linux 4.7. gid 5 is Debian's tty. */
-	const struct option options[] = {
+	const struct mounts_option options[] = {
 		{ "mode", "620" }, { "gid", "5" }, { "ptmxmode", "666" }, { "max", "64" }
 	};
 	_cleanup_fd_ int fd = -1;
 
 	m->object = "/dev/pts";
-	fd = make_fs("devpts", options, ARRAY_SIZE(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	fd = mounts_part_fs("devpts", options, ARRAY_SIZE(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 	if (fd < 0 || mkdirat(m->dev_fd, "pts", 0755) < 0)
 		return -1;
 	return move_mount(fd, "", m->dev_fd, "pts", MOVE_MOUNT_F_EMPTY_PATH);
@@ -394,7 +422,7 @@ static int mount_devpts(struct mounts *m)
 int mounts_dev(struct mounts *m)
 {
 	m->dev_fd = make_tmpfs("0755", "65536", "64", MOUNT_ATTR_NOEXEC);
-	if (attach(m, MOUNTS_TARGET_DEV, m->dev_fd) < 0)
+	if (mounts_part_attach(m, MOUNTS_TARGET_DEV, m->dev_fd) < 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
 		if (bind_device(m, &devices[i]) < 0)
@@ -426,10 +454,10 @@ int mounts_tmpfs(struct mounts *m)
 	_cleanup_fd_ int tmp_fd = make_tmpfs("1777", m->tmp_bytes, m->tmp_inodes, noexec);
 	_cleanup_fd_ int run_fd = -1;
 
-	if (attach(m, MOUNTS_TARGET_TMP, tmp_fd) < 0)
+	if (mounts_part_attach(m, MOUNTS_TARGET_TMP, tmp_fd) < 0)
 		return -1;
 	run_fd = make_tmpfs("0755", m->run_bytes, m->run_inodes, noexec);
-	if (attach(m, MOUNTS_TARGET_RUN, run_fd) < 0)
+	if (mounts_part_attach(m, MOUNTS_TARGET_RUN, run_fd) < 0)
 		return -1;
 	if (mkdirat(run_fd, "lock", 01777) < 0) /* /var/lock leads here on Debian */
 		return -1;
@@ -440,17 +468,22 @@ int mounts_workspace(struct mounts *m)
 {
 	_cleanup_fd_ int fd = -1;
 
+	m->object = target_names[MOUNTS_TARGET_WORKSPACE];
+	/* The label's own belongs to the sandbox's root; who commands run as shall write there. */
+	if (m->as_user && !m->workspace_is_project && m->workspace_tree_fd >= 0 &&
+	    fchmodat(m->workspace_tree_fd, ".", 01777, 0) < 0)
+		return -1;
 	if (m->workspace_tree_fd >= 0)
-		return attach(m, MOUNTS_TARGET_WORKSPACE, m->workspace_tree_fd);
-	fd = make_tmpfs("0755", m->workspace_bytes, m->workspace_inodes, 0);
-	return attach(m, MOUNTS_TARGET_WORKSPACE, fd);
+		return mounts_part_attach(m, MOUNTS_TARGET_WORKSPACE, m->workspace_tree_fd);
+	fd = make_tmpfs(m->as_user ? "1777" : "0755", m->workspace_bytes, m->workspace_inodes, 0);
+	return mounts_part_attach(m, MOUNTS_TARGET_WORKSPACE, fd);
 }
 
 int mounts_output(struct mounts *m)
 {
 	if (m->output_tree_fd < 0)
 		return 0;
-	return attach(m, MOUNTS_TARGET_OUTPUT, m->output_tree_fd);
+	return mounts_part_attach(m, MOUNTS_TARGET_OUTPUT, m->output_tree_fd);
 }
 
 int mounts_keep_proc_sys(struct mounts *m)
@@ -542,7 +575,7 @@ int mounts_masks(struct mounts *m)
 	 * /proc), and it is the widest window on the host there is. An empty read-only directory
 	 * instead of the image's, so that nothing can pretend to be one. */
 	sys_fd = open_tree(m->scratch_fd, MASK_NONE, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	return attach(m, MOUNTS_TARGET_SYS, sys_fd);
+	return mounts_part_attach(m, MOUNTS_TARGET_SYS, sys_fd);
 }
 
 int mounts_pivot(struct mounts *m)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "runtime/base/err.h"
+#include "runtime/project.h"
 #include "runtime/spec.h"
 
 /* The order of the bits LAUNCH_REPLACED_* of launch.h. */
@@ -22,6 +23,7 @@ enum mounts_target {
 	MOUNTS_TARGET_RUN,
 	MOUNTS_TARGET_WORKSPACE,
 	MOUNTS_TARGET_OUTPUT,
+	MOUNTS_TARGET_MNT,
 	MOUNTS_TARGET_COUNT,
 };
 
@@ -29,6 +31,8 @@ enum mounts_target {
 struct mounts_sources {
 	int lower_fd, layer_fd, workspace_fd, output_fd;
 	int lower_ns_fd; /* -1, or the user namespace whose map translates the image's ids */
+	const struct idrange *ids; /* of the sandbox, for the projects */
+	struct projects *projects; /* NULL: none. One of them may stand for the workspace */
 };
 
 enum { MOUNTS_NUMBER_MAX = 24, MOUNTS_ASIDE_MAX = 48 };
@@ -36,6 +40,10 @@ enum { MOUNTS_NUMBER_MAX = 24, MOUNTS_ASIDE_MAX = 48 };
 struct mounts {
 	/* made by the keeper */
 	int lower_tree_fd, layer_tree_fd, workspace_tree_fd, output_tree_fd; /* detached mounts */
+	int project_tree_fd[PROJECT_MAX]; /* below /mnt; -1: not there, or the workspace */
+	char project_name[PROJECT_MAX][PROJECT_TARGET_MAX];
+	bool has_mnt, workspace_is_project;
+	bool as_user; /* commands run as ID_USER_INSIDE: it needs a home, and to write to the workspace */
 	bool tmp_noexec;
 	char tmp_bytes[MOUNTS_NUMBER_MAX], tmp_inodes[MOUNTS_NUMBER_MAX];
 	char shm_bytes[MOUNTS_NUMBER_MAX], shm_inodes[MOUNTS_NUMBER_MAX];
@@ -65,6 +73,8 @@ int mounts_proc(struct mounts *m);
 int mounts_dev(struct mounts *m);
 int mounts_tmpfs(struct mounts *m); /* /tmp, /run, /dev/shm */
 int mounts_workspace(struct mounts *m);
+int mounts_projects(struct mounts *m); /* folders below /mnt */
+int mounts_home(struct mounts *m);     /* of the user that commands run as */
 int mounts_output(struct mounts *m);
 int mounts_keep_proc_sys(struct mounts *m); /* m->proc_sys_fd: writable whatever is mounted later */
 int mounts_masks(struct mounts *m);

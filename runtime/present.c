@@ -63,7 +63,7 @@ struct job {
 	struct loop_timer timer;
 	struct reap_child worker;
 	const struct idrange *ids; /* the owner's: the worker may have these and no others */
-	bool copy, copying;
+	bool copy, copying, in_project;
 	uint64_t size;
 	char key[KEY_MAX];
 	char path[API_PATH_MAX];
@@ -116,13 +116,23 @@ static int open_regular(int workspace_fd, const char *path, struct reply *reply)
 	return fd;
 }
 
+/* A folder of the operator's is looked at with a command's rights, not with more. */
+static int enter_opener(const struct job *job, int *fds, size_t count, struct err *e)
+{
+	if (!job->in_project)
+		return helper_enter(job->ids, fds, count, open_caps, e);
+	if (job->reg->projects->as_user)
+		return helper_enter_as_user(fds, count, e);
+	return helper_enter_owner(job->ids, fds, count, open_caps, e);
+}
+
 static void __attribute__((noreturn)) open_main(const struct job *job, int workspace_fd, int sock)
 {
 	int fds[2] = { workspace_fd, sock }, fd;
 	struct reply reply = { 0 };
 	struct err e;
 
-	if (helper_enter(job->ids, fds, 2, open_caps, &e) < 0) {
+	if (enter_opener(job, fds, 2, &e) < 0) {
 		log_error("open a file: %s", e.message);
 		_exit(1);
 	}
@@ -493,14 +503,20 @@ static void on_reply(struct loop_source *s, uint32_t events)
 static int open_file(struct job *job, const char *owner, struct err *e)
 {
 	struct registry *reg = job->reg;
+	struct project *project = projects_workspace(reg->projects);
 	struct sandbox *sb = registry_find(reg, owner, job->key);
 	struct store_label label;
 	pid_t holder = 0;
 	int rc;
 
-	if (reg->settings->profile->workspace_tmpfs_bytes)
+	job->in_project = project != NULL;
+	if (!project && reg->settings->profile->workspace_tmpfs_bytes)
 		return err_set(e, ERR_DENIED, "this profile keeps no files");
-	job->ids = sb ? sb->ids : owners_ids(reg->owners, owner, false, e);
+	job->ids = sb ? sb->ids : owners_ids(reg->owners, owner, project != NULL, e);
+	if (project)
+		return !job->ids || project_use(project, job->ids, e) < 0 ?
+			       -1 :
+			       start_opener(job, project->tree_fd, e);
 	if (sb)
 		return start_opener(job, sb->label.workspace_fd, e);
 	if (!job->ids ||

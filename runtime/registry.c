@@ -246,6 +246,7 @@ static int launch(struct sandbox *sb, struct err *e)
 		.layer_fd = p->layer_kept ? sb->label.layer_fd : -1,
 		.workspace_fd = p->workspace_tmpfs_bytes ? -1 : sb->label.workspace_fd,
 		.output_fd = sb->label.output_fd,
+		.projects = reg->projects,
 		.cgroup_fd = sb->box.init_fd,
 		.pids = reg->settings->limits.pids,
 		.die_with_keeper = !reg->survives,

@@ -21,6 +21,7 @@
 #include "runtime/owners.h"
 #include "runtime/peer.h"
 #include "runtime/reap.h"
+#include "runtime/scan.h"
 #include "runtime/store.h"
 #include "runtime/tokens.h"
 #include "runtime/userns.h"
@@ -63,6 +64,7 @@ struct sandbox {
 	struct err why; /* why it is being stopped */
 	bool overdue;   /* teardown has passed its deadline; said once */
 	bool launched;  /* pid 1 was started */
+	bool scan_told; /* a result has said what the scan of the folders found */
 	uint32_t joiners; /* short-lived processes of ours inside its namespaces */
 	struct command *commands; /* waiting, starting and running */
 	struct key_op *ops;
@@ -94,6 +96,9 @@ struct registry {
 	const struct cgroup_tree *tree;
 	const struct enter_rights *rights;
 	struct uplink *uplink;
+	const struct enter_rights *user_rights; /* of commands that run as ID_USER_INSIDE */
+	struct projects *projects;		/* the operator's folders; never NULL */
+	struct scan scan;			/* of those folders */
 	int null_fd; /* /dev/null, read-only: the commands' standard input */
 	struct registry_hooks hooks;
 	void *owner;

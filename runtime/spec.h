@@ -12,6 +12,8 @@
 
 enum { KEY_MAX = 32, OWNER_ID_LEN = 8, NAME_MAX_LEN = 64 };
 
+enum { PROJECT_MAX = 4, PROJECT_TARGET_MAX = 64 };
+
 #define OWNER_DEFAULT "00000000" /* MCP_TOKEN's owner, and stdio */
 
 enum net_mode { NET_NONE, NET_ALLOWLIST, NET_INTERNET };
@@ -26,7 +28,7 @@ enum { CGROUP_MEMORY = 1, CGROUP_PIDS = 2, CGROUP_CPU = 4, CGROUP_ALL = 7 };
 /* Mount points that something inside had replaced and that were renamed aside (bit per name). */
 enum { LAUNCH_REPLACED_PROC = 1, LAUNCH_REPLACED_DEV = 2, LAUNCH_REPLACED_SYS = 4,
        LAUNCH_REPLACED_TMP = 8, LAUNCH_REPLACED_RUN = 16, LAUNCH_REPLACED_WORKSPACE = 32,
-       LAUNCH_REPLACED_OUTPUT = 64 };
+       LAUNCH_REPLACED_OUTPUT = 64, LAUNCH_REPLACED_MNT = 128, LAUNCH_REPLACED_HOME = 256 };
 
 struct limits {
 	uint64_t memory_bytes; /* memory.max; swap is 0 */
@@ -56,6 +58,13 @@ extern const struct profile profile_table[PROFILE_COUNT];
 /* profile_find() - Return: the row, or NULL. */
 const struct profile *profile_find(const char *name);
 
+/* A folder of the operator's, as --mount names it; no request ever does. */
+struct project_spec {
+	bool writable;
+	char host[PATH_MAX];
+	char target[PROJECT_TARGET_MAX]; /* /workspace, or /mnt/NAME */
+};
+
 struct settings {
 	const struct profile *profile;
 	struct limits limits;        /* the profile's, with the operator's overrides */
@@ -74,6 +83,8 @@ struct settings {
 	char subid[64];              /* SANDBOX_SUBID "first:count", "" = find */
 	char present_dir[PATH_MAX];  /* SANDBOX_PRESENT_DIR, "" = default */
 	char owner[OWNER_ID_LEN + 1];
+	struct project_spec projects[PROJECT_MAX];
+	uint32_t project_count;
 	/* HTTP, network and GC settings are in the option table too; the verbs that use them read them
 	 * through config_text(). */
 };

@@ -29,7 +29,7 @@
 #include "runtime/helper.h"
 #include "runtime/store.h"
 
-enum { DEPTH_MAX = 32, OWNERS_MAX = 16, BUFFER_BYTES = 8192 };
+enum { DEPTH_MAX = 32, OWNERS_MAX = 17, BUFFER_BYTES = 8192 };
 
 static const uint64_t sweep_caps = UINT64_C(1) << CAP_DAC_OVERRIDE | UINT64_C(1) << CAP_FOWNER;
 
@@ -221,11 +221,11 @@ static int worker(const struct idrange *ids, int *fds, size_t count)
 	unsigned long long left = 0;
 	struct err e;
 
-	if (helper_enter(ids, fds, count, sweep_caps, &e) < 0) {
+	if (helper_enter_trash(ids, fds, count, sweep_caps, &e) < 0) {
 		log_error("sweep: %s", e.message);
 		return 1;
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 1; i < count; i++) /* [0] is the trash itself */
 		left += sweep_tree(&s, fds[i]);
 	if (left == 0)
 		return 0;
@@ -263,7 +263,7 @@ static int collect_owner(const struct store *s, const struct idrange *ids, const
 	return take_fd(&fd);
 }
 
-/* collect() - more owners than fit get their turn the next time. */
+/* collect() - [0] is the trash, the owners follow; more of them than fit get their turn the next time. */
 static int collect(const struct store *s, const struct idrange *ids, int fds[OWNERS_MAX],
 		   size_t *ret_count, struct err *e)
 {
@@ -275,14 +275,15 @@ static int collect(const struct store *s, const struct idrange *ids, int fds[OWN
 		close_fd(&fd);
 		return err_sys(e, "open the trash");
 	}
-	*ret_count = 0;
-	while (*ret_count < OWNERS_MAX && (d = readdir(dir))) {
+	fds[0] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	*ret_count = fds[0] >= 0;
+	while (*ret_count > 0 && *ret_count < OWNERS_MAX && (d = readdir(dir))) {
 		fds[*ret_count] = collect_owner(s, ids, d->d_name);
 		if (fds[*ret_count] >= 0)
 			++*ret_count;
 	}
 	(void)closedir(dir);
-	return 0;
+	return *ret_count > 0 ? 0 : err_set(e, ERR_SYSTEM, "no descriptor for the trash");
 }
 
 pid_t store_sweep_start(const struct store *s, const struct idrange *ids, struct err *e)
@@ -293,10 +294,8 @@ pid_t store_sweep_start(const struct store *s, const struct idrange *ids, struct
 
 	if (collect(s, ids, fds, &count, e) < 0)
 		return -1;
-	if (count == 0)
-		return 0;
-	pid = fork();
-	if (pid == 0)
+	pid = count > 1 ? fork() : 0; /* nothing to do: no worker */
+	if (pid == 0 && count > 1)
 		_exit(worker(ids, fds, count));
 	if (pid < 0)
 		(void)err_sys(e, "fork a worker for the trash");

@@ -392,7 +392,7 @@ static int block_base(const char *setting, uint32_t index, uint32_t *ret, struct
 
 /* write_map() - through the child's directory in a /proc that is one: a tmpfs mounted over it could
  * lead the write anywhere (CVE-2025-52881). */
-static int write_map(pid_t pid, const char *text, struct err *e)
+static int write_map(pid_t pid, const char *uid_text, const char *gid_text, struct err *e)
 {
 	_cleanup_fd_ int fd = -1;
 	struct statfs fs;
@@ -404,9 +404,9 @@ static int write_map(pid_t pid, const char *text, struct err *e)
 		return err_sys(e, "open %s to write the id maps", path);
 	if (fs.f_type != PROC_SUPER_MAGIC)
 		return err_set(e, ERR_DENIED, "/proc is not a proc file system");
-	if (fd_write_file_at(fd, "uid_map", text) < 0)
+	if (fd_write_file_at(fd, "uid_map", uid_text) < 0)
 		return err_sys(e, "write the user id map");
-	if (fd_write_file_at(fd, "gid_map", text) < 0)
+	if (fd_write_file_at(fd, "gid_map", gid_text) < 0)
 		return err_sys(e, "write the group id map");
 	return 0;
 }
@@ -417,15 +417,38 @@ int userns_write_maps(const struct idrange *r, pid_t child, struct err *e)
 
 	(void)snprintf(text, sizeof(text), "0 %u %d\n65534 %u 1\n", r->base + ID_SANDBOX_ROOT,
 		       ID_SANDBOX_COUNT, r->base + ID_SANDBOX_NOBODY);
-	return write_map(child, text, e);
+	return write_map(child, text, text, e);
 }
 
-/* make_mapping_ns() - a user namespace in which the ids from inside are the block at base, kept alive by
- * its descriptor alone. */
-static int make_mapping_ns(uint32_t inside, uint32_t base, struct err *e)
+int userns_write_user_maps(const struct idrange *r, pid_t child, struct err *e)
+{
+	char text[128];
+
+	if (!r->in_storage)
+		return err_set(e, ERR_SYSTEM, "only an ordinary user's own id is mapped into a sandbox");
+	(void)snprintf(text, sizeof(text), "0 %u %u\n%u 0 1\n%u %u %u\n65534 %u 1\n",
+		       r->base + ID_SANDBOX_ROOT, ID_USER_INSIDE, ID_USER_INSIDE, ID_USER_INSIDE + 1,
+		       r->base + ID_SANDBOX_ROOT + ID_USER_INSIDE + 1,
+		       ID_SANDBOX_COUNT - ID_USER_INSIDE - 1, r->base + ID_SANDBOX_NOBODY);
+	return write_map(child, text, text, e);
+}
+
+int userns_write_remover_maps(const struct idrange *r, pid_t child, struct err *e)
+{
+	char text[128];
+
+	if (!r->in_storage)
+		return userns_write_maps(r, child, e);
+	(void)snprintf(text, sizeof(text), "0 %u %d\n%d 0 1\n65534 %u 1\n", r->base + ID_SANDBOX_ROOT,
+		       ID_SANDBOX_COUNT, ID_SANDBOX_COUNT, r->base + ID_SANDBOX_NOBODY);
+	return write_map(child, text, text, e);
+}
+
+/* make_ns() - a user namespace with these maps, kept alive by its descriptor alone. */
+static int make_ns(const char *uid_text, const char *gid_text, struct err *e)
 {
 	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
-	char path[32], text[64];
+	char path[32];
 	pid_t pid = sys_clone3(&args, sizeof(args));
 	int fd = -1;
 
@@ -437,9 +460,8 @@ static int make_mapping_ns(uint32_t inside, uint32_t base, struct err *e)
 		err_sys(e, "make a user namespace");
 		return userns_explain_refusal(errno, e);
 	}
-	(void)snprintf(text, sizeof(text), "%u %u %d\n", inside, base, ID_BLOCK);
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-	if (write_map(pid, text, e) == 0) {
+	if (write_map(pid, uid_text, gid_text, e) == 0) {
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			err_sys(e, "open a user namespace");
@@ -448,6 +470,15 @@ static int make_mapping_ns(uint32_t inside, uint32_t base, struct err *e)
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return fd;
+}
+
+/* make_mapping_ns() - in it the ids from inside are the block at base. */
+static int make_mapping_ns(uint32_t inside, uint32_t base, struct err *e)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "%u %u %d\n", inside, base, ID_BLOCK);
+	return make_ns(text, text, e);
 }
 
 int userns_block_index(const char *subid_setting, uint32_t base, uint32_t *ret, struct err *e)
@@ -477,6 +508,15 @@ static int open_namespaces(struct idrange *r, uint32_t first, struct err *e)
 		return 0;
 	close_fd(&r->storage_ns_fd);
 	return -1;
+}
+
+int userns_idmap(const struct idrange *r, uint32_t uid, uint32_t gid, struct err *e)
+{
+	char uid_text[48], gid_text[48];
+
+	(void)snprintf(uid_text, sizeof(uid_text), "%u %u 1\n", uid, r->base + ID_SANDBOX_ROOT);
+	(void)snprintf(gid_text, sizeof(gid_text), "%u %u 1\n", gid, r->base + ID_SANDBOX_ROOT);
+	return make_ns(uid_text, gid_text, e);
 }
 
 int userns_range_init(struct idrange *r, const char *subid_setting, uint32_t block_index,

@@ -26,6 +26,7 @@ enum {
 	ID_SANDBOX_COUNT = 60000,
 	ID_SANDBOX_NOBODY = 60016, /* inside 65534 */
 	ID_BLOCK = 65536,
+	ID_USER_INSIDE = 1000,    /* the ordinary user, where a sandbox may write that user's folder */
 };
 
 /* In the environment between the two executions; no setting, so not named like one. */
@@ -74,6 +75,18 @@ int userns_write_maps(const struct idrange *r, pid_t child, struct err *e);
 /* userns_check_sandbox() - whether the user namespace of a process is a child of ours with a sandbox's
  * maps over this range. Return: 0, -1. */
 int userns_check_sandbox(const struct idrange *r, pid_t pid, struct err *e);
+
+/* userns_write_user_maps() - the same for a sandbox with a folder its ordinary user may write: that
+ * user, who is no other id's owner then, is ID_USER_INSIDE there. Needs: the storage namespace. */
+int userns_write_user_maps(const struct idrange *r, pid_t child, struct err *e);
+
+/* userns_write_remover_maps() - a sandbox's ids and, in the storage namespace, the user's own, which
+ * may have written to a layer. For a worker that is shut up in the trash. */
+int userns_write_remover_maps(const struct idrange *r, pid_t child, struct err *e);
+
+/* userns_idmap() - a user namespace for an idmapped mount that shows what uid and gid own as the
+ * sandbox root's, and nothing else as anybody's. Return: a descriptor, -1. */
+int userns_idmap(const struct idrange *r, uint32_t uid, uint32_t gid, struct err *e);
 
 struct subid_range {
 	uint32_t first, count;

@@ -21,12 +21,12 @@ LAYERS = (
     ("base", ("runtime/base/*",)),
     # What everybody speaks of: profiles and limits, labels and keys, the structs on the keeper's socket.
     ("words", ("runtime/spec.*", "runtime/label.*", "runtime/api.h")),
-    ("mechanisms", ("runtime/userns*", "runtime/subid*", "runtime/mounts*", "runtime/overlay*",
+    ("mechanisms", ("runtime/userns*", "runtime/subid*", "runtime/mounts*", "runtime/project*", "runtime/walk*", "runtime/overlay*",
                     "runtime/net*", "runtime/cgroup*", "runtime/caps*", "runtime/seccomp*",
                     "runtime/store*", "runtime/owners*", "runtime/tokens*", "runtime/sweep*", "runtime/tar_*", "runtime/helper*")),
     ("assembly", ("runtime/enter*", "runtime/launch*", "runtime/init/*", "runtime/join/*")),
     ("registry", ("runtime/peer*", "runtime/reap*", "runtime/output*", "runtime/registry*",
-                  "runtime/exec*", "runtime/present*", "runtime/image*", "runtime/adopt*", "runtime/lost*")),
+                  "runtime/exec*", "runtime/present*", "runtime/scan*", "runtime/image*", "runtime/adopt*", "runtime/lost*")),
     ("keeper", ("runtime/control*", "runtime/keeper*", "runtime/doctor*")),
     # The front: its own layers, and of the runtime only what FRONT_MAY_INCLUDE names.
     ("bytes", ("mcp/bounds.h", "mcp/json.*", "mcp/json_*", "mcp/base64.*", "mcp/hmac.*", "mcp/clean*", "mcp/budget*", "mcp/args*",
