@@ -2,7 +2,8 @@
 /* mcp/main.c - the verbs, and what happens first
  *
  * One binary, several roles: the process a user starts becomes the keeper (stdio), or a client of one
- * (exec, ps, stop, ...); "@front" is the unprivileged half that the keeper starts from this same file.
+ * (exec, ps, stop, ...); "@front" is the unprivileged half that the keeper starts from this same file,
+ * "@proxy" what carries sandboxes' connections.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +23,7 @@
 #include "runtime/base/str.h"
 #include "runtime/cgroup.h"
 #include "runtime/keeper.h"
+#include "runtime/proxy/proxy.h"
 
 static int verb_stdio(struct cli_call *call, struct err *e);
 static int verb_settings_table(struct cli_call *call, struct err *e);
@@ -195,6 +197,23 @@ static int run_front(const char *id_text)
 	return err_exit_status(e.code);
 }
 
+/* "@proxy ID": started by the keeper and by nobody else. */
+static int run_proxy(const char *id_text)
+{
+	struct err e = { 0 };
+	uint64_t id;
+	int status;
+
+	if (str_parse_u64(id_text, 0, UINT32_MAX, &id) < 0)
+		return CLI_USAGE;
+	log_init("proxy", LOG_LEVEL_WARN);
+	status = proxy_run((uint32_t)id, &e);
+	if (status >= 0)
+		return status;
+	cli_print_error(&e);
+	return err_exit_status(e.code);
+}
+
 /* Closed standard descriptors would be taken by the next open(). */
 static int open_standard_descriptors(void)
 {
@@ -233,6 +252,8 @@ int main(int argc, char **argv)
 	(void)umask(022);
 	if (argc == 3 && !strcmp(argv[1], "@front"))
 		return run_front(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "@proxy"))
+		return run_proxy(argv[2]);
 	if (argc == 2 && !strcmp(argv[1], "@hold"))
 		return cli_hold();
 	if (argc == 2 && !strcmp(argv[1], "@nothing")) /* doctor: the way here is all it wants to know */

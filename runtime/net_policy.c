@@ -66,7 +66,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static int parse_address(const char *bytes, size_t len, struct net_host *ret)
+static int parse_address(const char *bytes, size_t len, struct net_dest *ret)
 {
 	char text[INET6_ADDRSTRLEN];
 
@@ -87,9 +87,9 @@ static int parse_address(const char *bytes, size_t len, struct net_host *ret)
 	return 0;
 }
 
-int net_host_parse(const char *bytes, size_t len, struct net_host *ret)
+int net_dest_parse(const char *bytes, size_t len, struct net_dest *ret)
 {
-	struct net_host host = { 0 };
+	struct net_dest host = { 0 };
 
 	if (parse_address(bytes, len, &host) == 0) {
 		*ret = host;
@@ -122,7 +122,7 @@ static int parse_port(const char *bytes, size_t len, uint16_t *ret)
 	return 0;
 }
 
-int net_host_port_parse(const char *bytes, size_t len, int default_port, struct net_host *ret,
+int net_dest_port_parse(const char *bytes, size_t len, int default_port, struct net_dest *ret,
 			uint16_t *ret_port)
 {
 	const char *colon = memrchr(bytes, ':', len);
@@ -134,13 +134,13 @@ int net_host_port_parse(const char *bytes, size_t len, int default_port, struct 
 		if (default_port < 0)
 			return -1;
 		*ret_port = (uint16_t)default_port;
-		return net_host_parse(bytes, len, ret);
+		return net_dest_parse(bytes, len, ret);
 	}
 	if (parse_port(colon + 1, len - (size_t)(colon + 1 - bytes), ret_port) < 0)
 		return -1;
 	len = (size_t)(colon - bytes);
 	/* Without brackets, "::1:80" could be cut anywhere. */
-	return memchr(bytes, ':', len) && bytes[0] != '[' ? -1 : net_host_parse(bytes, len, ret);
+	return memchr(bytes, ':', len) && bytes[0] != '[' ? -1 : net_dest_parse(bytes, len, ret);
 }
 
 /* ---- rules ---- */
@@ -164,8 +164,8 @@ static int add_rule(struct net_policy *p, const char *item, size_t len, struct e
 
 	if (p->count == NET_RULES_MAX)
 		return refuse(item, len, "too many items", e);
-	if (bare_v6 ? net_host_parse(host, host_len, &rule.host) < 0 :
-		      net_host_port_parse(host, host_len, NET_PORT_WEB, &rule.host, &rule.port) < 0)
+	if (bare_v6 ? net_dest_parse(host, host_len, &rule.host) < 0 :
+		      net_dest_port_parse(host, host_len, NET_PORT_WEB, &rule.host, &rule.port) < 0)
 		return refuse(item, len, "neither a name nor an address, with or without a port", e);
 	if (rule.wildcard && rule.host.is_address)
 		return refuse(item, len, "an address has no names below it", e);
@@ -296,7 +296,7 @@ static bool same_address(const struct net_addr *a, const struct net_addr *b)
 	return x.family == y.family && memcmp(x.bytes, y.bytes, sizeof(x.bytes)) == 0;
 }
 
-static bool matches_host(const struct net_rule *rule, const struct net_host *host)
+static bool matches_host(const struct net_rule *rule, const struct net_dest *host)
 {
 	const char *name = host->name;
 
@@ -319,7 +319,7 @@ static bool matches_port(const struct net_rule *rule, uint16_t port)
 	return port == rule->port;
 }
 
-bool net_policy_allows(const struct net_policy *p, const struct net_host *host, uint16_t port)
+bool net_policy_allows(const struct net_policy *p, const struct net_dest *host, uint16_t port)
 {
 	if (port == 0)
 		return false;

@@ -29,14 +29,14 @@ enum {
 	NET_PORT_WEB = 0,   /* a rule without a port: 80 and 443 */
 };
 
-struct net_host {
+struct net_dest {
 	bool is_address;
 	struct net_addr addr; /* when is_address */
 	char name[NET_NAME_MAX]; /* lower case, no dot at the end; of an address its usual form */
 };
 
 struct net_rule {
-	struct net_host host; /* of a wildcard what stands behind "*." */
+	struct net_dest host; /* of a wildcard what stands behind "*." */
 	uint16_t port;
 	bool wildcard;
 };
@@ -47,15 +47,15 @@ struct net_policy {
 	struct net_rule rules[NET_RULES_MAX];
 };
 
-/* net_host_parse() - the grammar comes before everything else: letters, digits, "-" and "_" in labels
+/* net_dest_parse() - the grammar comes before everything else: letters, digits, "-" and "_" in labels
  * of 1 to 63, at most 253 in all; or a numeric address, IPv6 with or without brackets. Refused: NUL and
  * every other byte, empty labels, and what inet_aton() would take for an address ("127.1", "0x7f.1").
  * Return: 0, -1. */
-int net_host_parse(const char *bytes, size_t len, struct net_host *ret);
+int net_dest_parse(const char *bytes, size_t len, struct net_dest *ret);
 
-/* net_host_port_parse() - "host:port" or "[v6]:port"; without a port default_port counts, and when that
+/* net_dest_port_parse() - "host:port" or "[v6]:port"; without a port default_port counts, and when that
  * is negative it is an error. Return: 0, -1. */
-int net_host_port_parse(const char *bytes, size_t len, int default_port, struct net_host *ret,
+int net_dest_port_parse(const char *bytes, size_t len, int default_port, struct net_dest *ret,
 			uint16_t *ret_port);
 
 /* net_policy_parse() - allow and lists as in the settings; apt_hosts is what "apt" stands for
@@ -67,7 +67,7 @@ int net_policy_parse(struct net_policy *ret, enum net_mode mode, const char *all
 bool net_policy_uses(const char *allow, const char *word);
 
 /* net_policy_allows() - by name and port alone; the address is checked when it is known. */
-bool net_policy_allows(const struct net_policy *p, const struct net_host *host, uint16_t port);
+bool net_policy_allows(const struct net_policy *p, const struct net_dest *host, uint16_t port);
 
 /* net_policy_format_rule() - one rule as it would be written. Return: text. */
 const char *net_policy_format_rule(const struct net_rule *rule, char *text, size_t size);

@@ -17,6 +17,7 @@ enum seccomp_role {
 	SECCOMP_SAFE_SHELL, /* the same without ptrace and process_vm_* */
 	SECCOMP_FRONT,      /* no open, socket, connect, fork, exec, signal */
 	SECCOMP_HELPER,     /* tree workers and file-out: openat2, getdents64, unlinkat, fstat... */
+	SECCOMP_PROXY,      /* like the front, and TCP and UDP sockets; no file, fork, exec, signal */
 };
 
 struct seccomp_program {

@@ -5,8 +5,8 @@
  * the refused rows at the end first: they say what the allowed ones above must not contain.
  *
  * SANDBOX must run compilers, interpreters, package managers, databases, strace and gdb. SAFE_SHELL
- * is the same without looking into other processes. FRONT holds descriptors and moves bytes. HELPER
- * works on the tree below one directory descriptor.
+ * is the same without looking into other processes. FRONT holds descriptors and moves bytes; PROXY
+ * also makes connections. HELPER works on the tree below one directory descriptor.
  */
 #include "runtime/seccomp_table.h"
 
@@ -15,7 +15,8 @@
 #include "runtime/base/cleanup.h"
 
 #define INSIDE (ROLE_SANDBOX | ROLE_SAFE_SHELL)
-#define OURS (ROLE_FRONT | ROLE_HELPER)
+#define OURS (ROLE_FRONT | ROLE_HELPER | ROLE_PROXY)
+#define LOOPS (ROLE_FRONT | ROLE_PROXY)
 #define ALL (INSIDE | OURS)
 
 const struct seccomp_row seccomp_rows[] = {
@@ -31,15 +32,20 @@ const struct seccomp_row seccomp_rows[] = {
 	  "own identity, randomness, waiting; also what malloc and stdio may use" },
 	{ VERDICT_ALLOW, ALL, "fcntl", "flags and duplicates of descriptors held" },
 
-	/* The front: an event loop over descriptors the keeper gave it. */
-	{ VERDICT_ALLOW, INSIDE | ROLE_FRONT,
+	/* The front and the proxy: an event loop over descriptors the keeper gave them. */
+	{ VERDICT_ALLOW, INSIDE | LOOPS,
 	  "epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 poll ppoll",
 	  "waiting for descriptors" },
-	{ VERDICT_ALLOW, INSIDE | ROLE_FRONT,
+	{ VERDICT_ALLOW, INSIDE | LOOPS,
 	  "timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4",
 	  "timers and signals as descriptors" },
 	{ VERDICT_ALLOW, ALL, "sendmsg", "to the keeper; a helper hands a file back" },
-	{ VERDICT_ALLOW, INSIDE | ROLE_FRONT, "recvmsg", "from the keeper, with the files it passes" },
+	{ VERDICT_ALLOW, INSIDE | LOOPS, "recvmsg", "from the keeper, with the files it passes" },
+
+	/* The proxy: connections of sandboxes, and its own. */
+	{ VERDICT_ALLOW, ROLE_PROXY,
+	  "socket connect accept4 shutdown getsockopt setsockopt sendto recvfrom splice pipe2",
+	  "TCP and UDP only, see the checks; no bind, no listen: its listeners come from the keeper" },
 
 	/* Tree workers: everything is named below a descriptor, nothing is executed or connected. */
 	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER, "openat openat2 getdents64 newfstatat statx fstatfs",
@@ -204,6 +210,10 @@ const struct seccomp_check seccomp_checks[] = {
 	{ "socket", INSIDE, CHECK_ONE_OF, 2, EPROTONOSUPPORT, EVERY_BIT, { 6, { 0, 1, 6, 17, 58, 255 } },
 	  0, { 2, { FAMILY_INET, FAMILY_INET6 } },
 	  "IP, ICMP, TCP, UDP, ICMPv6, RAW; the others load modules: SCTP, DCCP, L2TP, MPTCP, SMC" },
+	{ "socket", ROLE_PROXY, CHECK_ONE_OF, 0, EAFNOSUPPORT, EVERY_BIT,
+	  { 2, { FAMILY_INET, FAMILY_INET6 } }, 0, {}, "no UNIX: sockets of the host's services" },
+	{ "socket", ROLE_PROXY, CHECK_ONE_OF, 1, ESOCKTNOSUPPORT, SOCKET_TYPE_MASK, { 2, { 1, 2 } }, 0, {},
+	  "STREAM and DGRAM" },
 	{ "socketpair", INSIDE, CHECK_ONE_OF, 0, EAFNOSUPPORT, EVERY_BIT, { 1, { FAMILY_UNIX } }, 0, {},
 	  "the kernel makes both sockets before it says that a family has no pairs; TIPC has" },
 

@@ -15,6 +15,7 @@ enum { /* one bit per enum seccomp_role */
 	ROLE_SAFE_SHELL = 2,
 	ROLE_FRONT = 4,
 	ROLE_HELPER = 8,
+	ROLE_PROXY = 16,
 };
 
 enum seccomp_verdict {

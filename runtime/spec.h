@@ -18,6 +18,13 @@ enum { PROJECT_MAX = 4, PROJECT_TARGET_MAX = 64 };
 
 enum net_mode { NET_NONE, NET_ALLOWLIST, NET_INTERNET };
 
+enum { /* bytes of the network settings */
+	NET_TEXT_MAX = 4096,
+	NET_APT_HOSTS_MAX = 1024,
+	NET_SERVERS_TEXT_MAX = 256,
+	NET_UPSTREAM_MAX = 264,
+};
+
 /* Capability set of every process in a sandbox: CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID
  * SETFCAP, what apt and dpkg need (measured), plus KILL for daemons under another inside id. */
 #define SANDBOX_CAPS UINT64_C(0x800000fb)
@@ -85,6 +92,11 @@ struct settings {
 	char owner[OWNER_ID_LEN + 1];
 	struct project_spec projects[PROJECT_MAX];
 	uint32_t project_count;
-	/* HTTP, network and GC settings are in the option table too; the verbs that use them read them
+	char net_allow[NET_TEXT_MAX];           /* SANDBOX_NET_ALLOW */
+	char net_lists[NET_TEXT_MAX];           /* SANDBOX_NET_LISTS */
+	char net_apt_hosts[NET_APT_HOSTS_MAX];  /* what "apt" in it stands for */
+	char net_dns[NET_SERVERS_TEXT_MAX];     /* SANDBOX_DNS, "" = the host's */
+	char net_upstream[NET_UPSTREAM_MAX];    /* SANDBOX_UPSTREAM_PROXY as host:port, "" = none */
+	/* HTTP and GC settings are in the option table too; the verbs that use them read them
 	 * through config_text(). */
 };

@@ -23,10 +23,14 @@ LAYERS = (
     ("words", ("runtime/spec.*", "runtime/label.*", "runtime/api.h")),
     ("mechanisms", ("runtime/userns*", "runtime/subid*", "runtime/mounts*", "runtime/project*", "runtime/walk*", "runtime/overlay*",
                     "runtime/net*", "runtime/cgroup*", "runtime/caps*", "runtime/seccomp*",
-                    "runtime/store*", "runtime/owners*", "runtime/tokens*", "runtime/sweep*", "runtime/tar_*", "runtime/helper*")),
+                    "runtime/store*", "runtime/owners*", "runtime/tokens*", "runtime/sweep*", "runtime/tar_*", "runtime/helper*",
+                    "runtime/landlock*")),
+    # A process of its own; of the keeper it knows nothing.
+    ("proxy", ("runtime/proxy/*",)),
     ("assembly", ("runtime/enter*", "runtime/launch*", "runtime/init/*", "runtime/join/*")),
     ("registry", ("runtime/peer*", "runtime/reap*", "runtime/output*", "runtime/registry*",
-                  "runtime/exec*", "runtime/present*", "runtime/scan*", "runtime/image*", "runtime/adopt*", "runtime/lost*")),
+                  "runtime/exec*", "runtime/present*", "runtime/scan*", "runtime/image*", "runtime/adopt*", "runtime/lost*",
+                  "runtime/egress*")),
     ("keeper", ("runtime/control*", "runtime/keeper*", "runtime/doctor*")),
     # The front: its own layers, and of the runtime only what FRONT_MAY_INCLUDE names.
     ("bytes", ("mcp/bounds.h", "mcp/json.*", "mcp/json_*", "mcp/base64.*", "mcp/hmac.*", "mcp/clean*", "mcp/budget*", "mcp/args*",
@@ -39,7 +43,7 @@ LAYERS = (
 )
 FRONT_LAYERS = ("bytes", "protocol", "tools", "transports")
 FRONT_MAY_INCLUDE = ("runtime/base/", "runtime/api.h", "runtime/spec.h", "runtime/label.h",
-                     "runtime/caps.h", "runtime/seccomp.h")
+                     "runtime/caps.h", "runtime/seccomp.h", "runtime/landlock.h")
 
 # Third-party header -> the one file that includes it.
 OWNERS = (

@@ -59,8 +59,8 @@ static void test_hosts(void)
 {
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
 		struct tap_guard g = tap_guard_new(hosts[i].bytes, hosts[i].len);
-		struct net_host host = { .name = "untouched" };
-		int r = net_host_parse(g.data, hosts[i].len, &host);
+		struct net_dest host = { .name = "untouched" };
+		int r = net_dest_parse(g.data, hosts[i].len, &host);
 
 		tap_int(r, hosts[i].want ? 0 : -1, "%s is %s", hosts[i].desc,
 			hosts[i].want ? "a host" : "refused");
@@ -96,9 +96,9 @@ static void test_ports(void)
 	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {
 		size_t len = strlen(ports[i].text);
 		struct tap_guard g = tap_guard_new(ports[i].text, len);
-		struct net_host host = { 0 };
+		struct net_dest host = { 0 };
 		uint16_t port = 0;
-		int r = net_host_port_parse(g.data, len, ports[i].default_port, &host, &port);
+		int r = net_dest_port_parse(g.data, len, ports[i].default_port, &host, &port);
 
 		tap_int(r < 0 ? -1 : (int)port, ports[i].want_port, "\"%s\" with default %d",
 			ports[i].text, ports[i].default_port);
@@ -156,13 +156,13 @@ static void test_matches(void)
 	static struct net_policy p;
 
 	for (size_t i = 0; i < sizeof(matches) / sizeof(matches[0]); i++) {
-		struct net_host host = { 0 };
+		struct net_dest host = { 0 };
 		struct err e = { 0 };
 
 		tap_int(net_policy_parse(&p, NET_ALLOWLIST, matches[i].allow, LISTS,
 					 "deb.example,mirror.example:8080", &e),
 			0, "\"%s\" is a list", matches[i].allow);
-		(void)net_host_parse(matches[i].host, strlen(matches[i].host), &host);
+		(void)net_dest_parse(matches[i].host, strlen(matches[i].host), &host);
 		tap_int(net_policy_allows(&p, &host, matches[i].port), matches[i].want,
 			"\"%s\" %s %s:%u", matches[i].allow, matches[i].want ? "allows" : "refuses",
 			matches[i].host, matches[i].port);
@@ -213,11 +213,11 @@ static void test_wrong(void)
 static void test_modes(void)
 {
 	static struct net_policy p;
-	struct net_host host = { 0 };
+	struct net_dest host = { 0 };
 	struct err e = { 0 };
 	char text[NET_NAME_MAX + 16];
 
-	(void)net_host_parse("example.com", 11, &host);
+	(void)net_dest_parse("example.com", 11, &host);
 	(void)net_policy_parse(&p, NET_INTERNET, "", "", "", &e);
 	tap_ok(net_policy_allows(&p, &host, 22), "internet: every name and port");
 	(void)net_policy_parse(&p, NET_NONE, "example.com", "", "", &e);
