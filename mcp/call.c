@@ -93,9 +93,21 @@ static void refuse_start(struct sink *sink, const struct rpc_message *m, const c
 	sink->end(sink, rpc_http_status(RPC_INTERNAL), true);
 }
 
+/* An owner must not take every place from the others. */
+static size_t count_of_owner(const struct server *s, const struct peer *peer)
+{
+	size_t n = 0;
+
+	for (const struct call *c = s->calls; c; c = c->next)
+		n += c->peer == peer ||
+		     (c->peer->owner && peer->owner && !strcmp(c->peer->owner, peer->owner));
+	return n;
+}
+
 void call_start(struct server *s, struct peer *peer, struct sink *sink, enum era era,
 		const struct tool *tool, const struct rpc_message *m, const struct json *args)
 {
+	size_t max = peer->calls_max ? peer->calls_max : LIMIT_CALLS;
 	struct call *c = call_new(m);
 	char why[80];
 
@@ -109,10 +121,11 @@ void call_start(struct server *s, struct peer *peer, struct sink *sink, enum era
 	c->era = era;
 	c->tool = tool;
 	c->request.ctx = c;
+	c->request.owner = peer->owner;
 	call_link(c);
-	if (s->call_count > LIMIT_CALLS) {
-		(void)snprintf(why, sizeof(why), "%d calls are running already; wait for one to end",
-			       LIMIT_CALLS);
+	if (s->call_count > LIMIT_CALLS || count_of_owner(s, peer) > max) {
+		(void)snprintf(why, sizeof(why), "%zu calls are running already; wait for one to end",
+			       s->call_count > LIMIT_CALLS ? (size_t)LIMIT_CALLS : max);
 		call_refuse(c, TOOL_ERROR, why, "");
 		return;
 	}

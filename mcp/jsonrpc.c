@@ -24,6 +24,8 @@ static const struct {
 	[RPC_PARAMS] = { -32602, 400 },
 	[RPC_UNKNOWN_NAME] = { -32602, 200 },
 	[RPC_VERSION] = { -32022, 400 },
+	[RPC_HEADER] = { -32020, 400 },
+	[RPC_SESSION] = { -32001, 404 },
 	[RPC_INTERNAL] = { -32603, 200 },
 };
 

@@ -16,6 +16,8 @@ enum rpc_failure {
 	RPC_PARAMS,       /* malformed parameters, missing envelope */
 	RPC_UNKNOWN_NAME, /* well-formed, but names a tool that does not exist */
 	RPC_VERSION,      /* protocol version we do not speak */
+	RPC_HEADER,       /* a header of HTTP says something else than the body */
+	RPC_SESSION,      /* of a session that was ended */
 	RPC_INTERNAL,     /* the server cannot work at all */
 };
 

@@ -53,6 +53,8 @@ static size_t reply_size_min(uint16_t op)
 		return sizeof(struct api_failed);
 	case API_PROGRESS:
 		return sizeof(struct api_progress);
+	case API_TOKENS:
+		return sizeof(struct api_tokens);
 	default:
 		return 0;
 	}
@@ -61,6 +63,7 @@ static size_t reply_size_min(uint16_t op)
 static bool message_is_valid(const struct api_header *h, size_t len)
 {
 	const struct api_info_done *info = (const void *)h;
+	const struct api_tokens *tokens = (const void *)h;
 	size_t min;
 
 	if (len < sizeof(*h) || h->version != API_VERSION || h->size != len)
@@ -68,6 +71,9 @@ static bool message_is_valid(const struct api_header *h, size_t len)
 	min = reply_size_min(h->op);
 	if (!min || len < min)
 		return false;
+	if (h->op == API_TOKENS)
+		return tokens->count <= API_TOKENS_MAX &&
+		       len >= min + tokens->count * sizeof(struct api_token);
 	return h->op != API_INFO_DONE || (info->count <= API_INFO_MAX &&
 					  len >= min + info->count * sizeof(struct api_info_row));
 }
@@ -199,6 +205,11 @@ static bool request_begin(struct keeper_client *k, struct keeper_request *r)
 	return false;
 }
 
+static const char *owner_of(const struct keeper_client *k, const char *owner)
+{
+	return owner ? owner : k->hello.owner;
+}
+
 void keeper_client_exec(struct keeper_client *k, struct keeper_request *r,
 			const struct keeper_exec *x)
 {
@@ -215,7 +226,7 @@ void keeper_client_exec(struct keeper_client *k, struct keeper_request *r,
 	}
 	memset(m, 0, sizeof(*m));
 	init_header(&m->h, API_EXEC, sizeof(*m) + (x->command_len - staged), id);
-	memcpy(m->owner, k->hello.owner, sizeof(m->owner));
+	(void)str_copy(m->owner, sizeof(m->owner), owner_of(k, r->owner));
 	(void)str_copy(m->key, sizeof(m->key), x->key);
 	(void)str_copy(m->cwd, sizeof(m->cwd), x->cwd);
 	m->mode = API_EXEC_SHELL;
@@ -236,21 +247,21 @@ void keeper_client_present(struct keeper_client *k, struct keeper_request *r, co
 		return;
 	memset(m, 0, sizeof(*m));
 	init_header(&m->h, API_PRESENT, sizeof(*m), r->id);
-	memcpy(m->owner, k->hello.owner, sizeof(m->owner));
+	(void)str_copy(m->owner, sizeof(m->owner), owner_of(k, r->owner));
 	(void)str_copy(m->key, sizeof(m->key), key);
 	(void)str_copy(m->path, sizeof(m->path), path);
 	m->copy = copy;
 	send_or_queue(k, m, m->h.size);
 }
 
-static void send_key_request(struct keeper_client *k, enum api_op op, uint64_t id, const char *key,
-			     bool workspace)
+static void send_key_request(struct keeper_client *k, enum api_op op, uint64_t id, const char *owner,
+			     const char *key, bool workspace)
 {
 	struct api_key_request m;
 
 	memset(&m, 0, sizeof(m));
 	init_header(&m.h, op, sizeof(m), id);
-	memcpy(m.owner, k->hello.owner, sizeof(m.owner));
+	(void)str_copy(m.owner, sizeof(m.owner), owner_of(k, owner));
 	(void)str_copy(m.key, sizeof(m.key), key);
 	m.workspace = workspace;
 	send_or_queue(k, &m, sizeof(m));
@@ -259,12 +270,12 @@ static void send_key_request(struct keeper_client *k, enum api_op op, uint64_t i
 void keeper_client_info(struct keeper_client *k, struct keeper_request *r)
 {
 	if (request_begin(k, r))
-		send_key_request(k, API_INFO, r->id, "", false);
+		send_key_request(k, API_INFO, r->id, r->owner, "", false);
 }
 
-void keeper_client_discard(struct keeper_client *k, const char *key)
+void keeper_client_discard(struct keeper_client *k, const char *owner, const char *key)
 {
-	send_key_request(k, API_REMOVE, ++k->last_id, key, true);
+	send_key_request(k, API_REMOVE, ++k->last_id, owner, key, true);
 }
 
 void keeper_client_peek(struct keeper_client *k, struct keeper_request *r)
@@ -300,6 +311,11 @@ static void dispatch(struct keeper_client *k, const struct api_header *h, int *f
 {
 	struct keeper_request *r = request_find(k, h->id);
 
+	if (h->op == API_TOKENS) {
+		if (k->on_tokens)
+			k->on_tokens(k->ctx, (const struct api_tokens *)h);
+		return;
+	}
 	if (!r)
 		return;
 	if (h->op != API_PROGRESS)

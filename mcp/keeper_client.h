@@ -22,6 +22,7 @@ typedef void keeper_reply_fn(struct keeper_request *r, const struct api_header *
 
 struct keeper_request {
 	uint64_t id; /* 0: not in flight */
+	const char *owner; /* whose sandboxes it is about; NULL: the one named in the hello */
 	keeper_reply_fn *fn;
 	void *ctx;
 	struct keeper_request *next, **link;
@@ -38,6 +39,7 @@ struct keeper_client {
 	struct keeper_message *queue, **queue_end;
 	struct api_hello hello;
 	void (*on_drained)(void *ctx); /* the queue is empty again */
+	void (*on_tokens)(void *ctx, const struct api_tokens *tokens); /* valid during the call; may be NULL */
 	void (*on_gone)(void *ctx, const struct err *e); /* after every request has been failed */
 	void *ctx;
 };
@@ -51,7 +53,7 @@ void keeper_client_done(struct keeper_client *k);
 
 bool keeper_client_is_congested(const struct keeper_client *k);
 
-/* The requests. r->fn and r->ctx are set by the caller; all are for the owner named in the hello.
+/* The requests. r->fn, r->ctx and r->owner are set by the caller.
  * They cannot fail: what goes wrong arrives as API_FAILED. */
 struct keeper_exec {
 	const char *key, *cwd, *command;
@@ -67,7 +69,7 @@ void keeper_client_present(struct keeper_client *k, struct keeper_request *r, co
 void keeper_client_info(struct keeper_client *k, struct keeper_request *r);
 
 /* keeper_client_discard() - remove a sandbox and everything of it; nobody waits for the answer. */
-void keeper_client_discard(struct keeper_client *k, const char *key);
+void keeper_client_discard(struct keeper_client *k, const char *owner, const char *key);
 
 /* keeper_client_peek() - ask how much a running command has written (API_PROGRESS). */
 void keeper_client_peek(struct keeper_client *k, struct keeper_request *r);

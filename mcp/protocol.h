@@ -5,6 +5,9 @@
 #define PROTOCOL_MODERN "2026-07-28"
 #define PROTOCOL_LEGACY_NEWEST "2025-11-25"
 
+/* protocol_legacy() - one of the versions that begin with initialize, as static text; NULL: none we speak. */
+const char *protocol_legacy(const char *version);
+
 #define META_PREFIX "io.modelcontextprotocol/"
 
 /* What we say we are. */

@@ -35,8 +35,11 @@ enum { IN_LEGACY = 1, IN_MODERN = 2 };
 static void fail_with(const struct request *r, enum rpc_failure f, const char *message,
 		      const char *data)
 {
+	/* To an older client 404 says that its session is gone. */
+	int status = f == RPC_METHOD && r->era == ERA_LEGACY ? 200 : rpc_http_status(f);
+
 	rpc_write_error(r->sink->begin(r->sink), r->m->id, r->m->id_len, f, message, data);
-	r->sink->end(r->sink, rpc_http_status(f), true);
+	r->sink->end(r->sink, status, true);
 }
 
 static void answer(const struct request *r, const char *result, size_t len)
@@ -61,22 +64,14 @@ static void on_ping(const struct request *r)
 	answer(r, "{}", 2);
 }
 
-static const char *negotiate(const char *requested)
-{
-	static const char *const versions[] = { PROTOCOL_LEGACY_NEWEST, "2025-06-18", "2025-03-26",
-						"2024-11-05" };
-
-	for (size_t i = 0; requested && i < sizeof(versions) / sizeof(versions[0]); i++)
-		if (!strcmp(requested, versions[i]))
-			return versions[i];
-	return PROTOCOL_LEGACY_NEWEST;
-}
-
 static void on_initialize(const struct request *r)
 {
 	struct buf *b = r->sink->begin(r->sink);
+	const char *requested = json_text(json_member(r->m->params, "protocolVersion"));
 
-	r->peer->version = negotiate(json_text(json_member(r->m->params, "protocolVersion")));
+	r->peer->version = protocol_legacy(requested ? requested : "");
+	if (!r->peer->version)
+		r->peer->version = PROTOCOL_LEGACY_NEWEST;
 	r->peer->initialized = true;
 	r->peer->modern = false;
 	rpc_write_result_head(b, r->m->id, r->m->id_len);
@@ -125,7 +120,7 @@ static void on_tools_call(const struct request *r)
 	tool = tools_find(&r->server->keeper->hello, name);
 	if (!tool)
 		unknown_tool(r, name);
-	else if (find_call(r, r->m->id, r->m->id_len))
+	else if (!r->peer->ids_shared && find_call(r, r->m->id, r->m->id_len))
 		fail_with(r, RPC_REQUEST, "id belongs to a request that is still running", NULL);
 	else
 		call_start(r->server, r->peer, r->sink, r->era, tool, r->m, args);
@@ -145,6 +140,17 @@ static const struct method {
 
 /* ---- classification ---- */
 
+/* Return: false when the message has been answered with what does not agree with it. */
+static bool check_beside(const struct request *r, enum server_check what)
+{
+	const char *why = "";
+	enum rpc_failure f = r->peer->ops ? r->peer->ops->check(r->peer, r->m, what, &why) : RPC_OK;
+
+	if (f)
+		fail_with(r, f, why, NULL);
+	return !f;
+}
+
 /* Return: false when the message has been answered with what is wrong about its envelope. */
 static bool check_envelope(const struct request *r, const struct json *version)
 {
@@ -156,6 +162,8 @@ static bool check_envelope(const struct request *r, const struct json *version)
 		fail_with(r, RPC_PARAMS, "_meta " META_PREFIX "protocolVersion must be a string", NULL);
 		return false;
 	}
+	if (!check_beside(r, CHECK_VERSION))
+		return false;
 	if (strcmp(text, PROTOCOL_MODERN) != 0) {
 		buf_init(&data, LIMIT_ID);
 		buf_append_str(&data, "{\"supported\":[\"" PROTOCOL_MODERN "\"],\"requested\":\"");
@@ -169,7 +177,7 @@ static bool check_envelope(const struct request *r, const struct json *version)
 		fail_with(r, RPC_PARAMS, "Missing _meta " META_PREFIX "clientCapabilities", NULL);
 		return false;
 	}
-	return true;
+	return check_beside(r, CHECK_NAMES);
 }
 
 static bool classify(struct request *r)
@@ -185,6 +193,8 @@ static bool classify(struct request *r)
 		return true;
 	}
 	r->era = ERA_LEGACY;
+	if (!check_beside(r, CHECK_LEGACY))
+		return false;
 	if (!r->peer->modern || !strcmp(r->m->method, "initialize"))
 		return true;
 	fail_with(r, RPC_PARAMS,
@@ -254,13 +264,24 @@ static bool id_equals(const struct call *c, const char *id, size_t len)
 	return equal;
 }
 
+static bool is_in_scope(const struct peer *a, const struct peer *b)
+{
+	return a == b || (a->owner && b->owner && !strcmp(a->owner, b->owner) && !strcmp(a->scope, b->scope));
+}
+
+/* NULL also when the id names several. */
 static struct call *find_call(const struct request *r, const char *id, size_t len)
 {
-	struct call *c = r->server->calls;
+	struct call *found = NULL;
 
-	while (c && (c->peer != r->peer || !id_equals(c, id, len)))
-		c = c->next;
-	return c;
+	for (struct call *c = r->server->calls; c; c = c->next) {
+		if (!is_in_scope(c->peer, r->peer) || !id_equals(c, id, len))
+			continue;
+		if (found)
+			return NULL;
+		found = c;
+	}
+	return found;
 }
 
 static void on_notification(const struct request *r)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "mcp/jsonrpc.h"
 #include "mcp/keeper_client.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/loop.h"
@@ -22,14 +23,37 @@ struct sink {
 	bool (*is_ready)(struct sink *s);
 };
 
+enum server_check { CHECK_VERSION, CHECK_NAMES, CHECK_LEGACY };
+
 /* Era of a message: 2026-07-28 (stateless, an envelope in every request) or everything before. */
 enum era { ERA_LEGACY, ERA_MODERN };
 
-/* The other end of a stream of messages: the scope of request ids and cancellations. */
+struct peer;
+struct rpc_message;
+
+/* What stands beside a message, for transports that have that. */
+struct peer_ops {
+	/* check() - does it agree with the message? Called in this order: for a message with a modern
+	 * envelope CHECK_VERSION, and CHECK_NAMES when the envelope is in order; for any other
+	 * CHECK_LEGACY. Return: RPC_OK, or what is wrong and *ret_why in words (valid until the next call). */
+	enum rpc_failure (*check)(const struct peer *p, const struct rpc_message *m, enum server_check what,
+				  const char **ret_why);
+	/* write_headers() - as text for sandbox_info, secrets left out. */
+	void (*write_headers)(const struct peer *p, struct buf *b);
+};
+
+/* The other end: of a stream of messages, or of one that stands alone. */
 struct peer {
 	bool modern;      /* has spoken the modern era and never initialized */
 	bool initialized; /* has sent initialize */
 	const char *version; /* negotiated by initialize (static text), NULL before */
+	const char *owner; /* whose sandboxes; NULL: the one named in the keeper's hello */
+	/* Request ids name requests of the same scope: of a stream, or of a session. ids_shared: several
+	 * clients may be in it, so the same id twice is no mistake and names neither. */
+	const char *scope;
+	bool ids_shared;
+	size_t calls_max; /* of an owner at once; 0: LIMIT_CALLS */
+	const struct peer_ops *ops; /* NULL: nothing stands beside */
 };
 
 struct call;

@@ -67,6 +67,8 @@ static void on_reply(struct keeper_request *r, const struct api_header *h, int *
 	}
 	buf_init(&text, 64 * 1024);
 	write_info(&text, &c->server->keeper->hello, (const struct api_info_done *)h);
+	if (c->peer->ops)
+		c->peer->ops->write_headers(c->peer, &text);
 	b = call_result_begin(c);
 	call_write_text_head(b);
 	json_write_escaped(b, text.data, text.len);

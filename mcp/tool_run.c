@@ -35,7 +35,7 @@ static void run_drop(struct call *c)
 	if (run->has_excerpt)
 		excerpt_done(&run->excerpt);
 	if (c->tool->safe_shell && *run->key)
-		keeper_client_discard(c->server->keeper, run->key);
+		keeper_client_discard(c->server->keeper, c->peer->owner, run->key);
 	free(run);
 }
 

@@ -121,6 +121,7 @@ struct api_token {
 struct api_tokens {
 	struct api_header h;
 	uint32_t count, reserved;
+	uint8_t session_key[API_TOKEN_HASH_LEN]; /* a secret: signs session ids */
 	struct api_token rows[]; /* count <= API_TOKENS_MAX */
 };
 

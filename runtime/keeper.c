@@ -46,6 +46,7 @@ struct keeper {
 	struct store store;
 	struct owners owners;
 	struct token_table tokens;
+	uint8_t session_key[API_TOKEN_HASH_LEN];
 	struct seccomp_program filter;
 	struct enter_rights rights, user_rights;
 	struct registry registry;
@@ -136,6 +137,7 @@ static void send_tokens(struct keeper *k)
 		struct api_token rows[API_TOKENS_MAX];
 	} msg = { .head.count = (uint32_t)k->tokens.count };
 
+	memcpy(msg.head.session_key, k->session_key, sizeof(k->session_key));
 	for (size_t i = 0; i < k->tokens.count; i++) {
 		memcpy(msg.rows[i].owner, k->tokens.rows[i].owner, sizeof(msg.rows[i].owner));
 		memcpy(msg.rows[i].hash, k->tokens.rows[i].hash, sizeof(msg.rows[i].hash));
@@ -161,7 +163,7 @@ static int read_tokens(struct registry *reg, struct err *e)
 	const struct token_table *fixed = k->start->fixed_tokens;
 	struct token_table t;
 
-	if (tokens_read(&k->store, &t, e) < 0)
+	if (tokens_session_key(&k->store, k->session_key, e) < 0 || tokens_read(&k->store, &t, e) < 0)
 		return -1;
 	for (size_t i = 0; i < fixed->count && t.count < API_TOKENS_MAX; i++)
 		t.rows[t.count++] = fixed->rows[i];

@@ -25,6 +25,7 @@
 #define FILE_NAME "tokens"
 #define NEW_NAME "tokens.new"
 #define LOCK_NAME "tokens.lock"
+#define KEY_NAME "session.key"
 
 enum {
 	HEX_LEN = 2 * API_TOKEN_HASH_LEN,
@@ -122,17 +123,17 @@ int tokens_parse(const char *text, size_t len, struct token_table *ret, struct e
 
 /* ---- the file ---- */
 
-static int check_file(int fd, struct err *e)
+static int check_file(int fd, const char *name, struct err *e)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return err_sys(e, "inspect the token file");
+		return err_sys(e, "inspect %s", name);
 	if (S_ISREG(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077) && st.st_nlink == 1 &&
 	    st.st_size <= FILE_MAX_LEN)
 		return 0;
-	(void)err_set(e, ERR_CONFIG, "the token file is not ours alone, or too long");
-	return err_remedy(e, "chmod 0600 " FILE_NAME " in SANDBOX_HOME and give it to the server's user");
+	(void)err_set(e, ERR_CONFIG, "%s is not ours alone, or too long", name);
+	return err_remedy(e, "chmod 0600 %s in SANDBOX_HOME and give it to the server's user", name);
 }
 
 int tokens_read(const struct store *s, struct token_table *ret, struct err *e)
@@ -147,7 +148,7 @@ int tokens_read(const struct store *s, struct token_table *ret, struct err *e)
 	}
 	if (fd < 0)
 		return err_sys(e, "open the token file");
-	if (check_file(fd, e) < 0)
+	if (check_file(fd, FILE_NAME, e) < 0)
 		return -1;
 	len = fd_read_full(fd, text, sizeof(text));
 	if (len < 0)
@@ -254,4 +255,42 @@ int tokens_put_default(struct token_table *t, const char *token, struct err *e)
 		return err_set(e, ERR_NOMEM, "no memory for a digest");
 	t->rows[t->count++] = row;
 	return 0;
+}
+
+/* ---- the session key ---- */
+
+/* Two servers that start at once end up with the same key: a name is linked once. */
+static int make_key(const struct store *s, struct err *e)
+{
+	_cleanup_fd_ int fd = openat(s->home_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	uint8_t key[API_TOKEN_HASH_LEN];
+	char path[32];
+
+	if (fd < 0)
+		return err_sys(e, "make the session key");
+	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key) || fd_write_full(fd, key, sizeof(key)) < 0)
+		return err_sys(e, "write the session key");
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (linkat(AT_FDCWD, path, s->home_fd, KEY_NAME, AT_SYMLINK_FOLLOW) < 0 && errno != EEXIST)
+		return err_sys(e, "name the session key");
+	return 0;
+}
+
+int tokens_session_key(const struct store *s, uint8_t ret[API_TOKEN_HASH_LEN], struct err *e)
+{
+	_cleanup_fd_ int fd = fd_open_beneath(s->home_fd, KEY_NAME, O_RDONLY | O_NONBLOCK, 0);
+
+	if (fd < 0 && errno == ENOENT) {
+		if (make_key(s, e) < 0)
+			return -1;
+		fd = fd_open_beneath(s->home_fd, KEY_NAME, O_RDONLY | O_NONBLOCK, 0);
+	}
+	if (fd < 0)
+		return err_sys(e, "open the session key");
+	if (check_file(fd, KEY_NAME, e) < 0)
+		return -1;
+	if (fd_read_full(fd, ret, API_TOKEN_HASH_LEN) == API_TOKEN_HASH_LEN)
+		return 0;
+	(void)err_set(e, ERR_CONFIG, KEY_NAME " is damaged");
+	return err_remedy(e, "remove " KEY_NAME " in SANDBOX_HOME: clients then begin new sessions");
 }

@@ -42,6 +42,9 @@ int tokens_remove(const struct store *s, const char *name, struct err *e);
 /* tokens_put_default() - MCP_TOKEN as one more row; "": none. */
 int tokens_put_default(struct token_table *t, const char *token, struct err *e);
 
+/* tokens_session_key() - the key of this state directory that signs session ids; made when missing. */
+int tokens_session_key(const struct store *s, uint8_t ret[API_TOKEN_HASH_LEN], struct err *e);
+
 /* tokens_have_owner() - the default owner is always one. */
 bool tokens_have_owner(const struct token_table *t, const char *owner);
 

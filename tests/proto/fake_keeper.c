@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/proto/fake_keeper.c - answers a front like the keeper would, without any sandbox
  *
- *   fake-keeper [--profile P] [--log FILE] [--fail-start] [--deaf-ms N] [--id N] FRONT
+ *   fake-keeper [--profile P] [--log FILE] [--fail-start] [--deaf-ms N] [--id N] [--token TOKEN OWNER]... FRONT
  *
  * Starts FRONT with standard input and output passed through and the other end of a SOCK_SEQPACKET
  * pair as descriptor 3. What a "command" does is said in the command itself, as words:
@@ -29,6 +29,7 @@
 #include "runtime/api.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/cleanup.h"
+#include "runtime/base/digest.h"
 #include "runtime/base/fd.h"
 
 enum { PENDING_MAX = 128, RING = 1000 };
@@ -48,6 +49,10 @@ static int sock = -1;
 static FILE *request_log;
 static const char *profile = "code";
 static bool fail_start;
+static struct {
+	struct api_tokens head;
+	struct api_token rows[8];
+} tokens;
 static unsigned int logs;
 
 __attribute__((noreturn)) static void die(const char *what)
@@ -103,6 +108,31 @@ static void send_hello(void)
 		snprintf(h.start_failure.remedy, ERR_REMEDY_MAX, "set SANDBOX_LIMITS=best-effort");
 	}
 	send_message(&h, sizeof(h), NULL, 0);
+}
+
+/* What the keeper of a server that several owners use tells; a USR1 to us takes the last one away. */
+static void send_tokens(void)
+{
+	tokens.head.h = header(API_TOKENS, sizeof(tokens.head) + tokens.head.count * sizeof(tokens.rows[0]), 1);
+	memset(tokens.head.session_key, 7, sizeof(tokens.head.session_key));
+	send_message(&tokens, tokens.head.h.size, NULL, 0);
+}
+
+static void add_token(const char *token, const char *owner)
+{
+	struct api_token *row = &tokens.rows[tokens.head.count++];
+
+	snprintf(row->owner, sizeof(row->owner), "%s", owner);
+	if (digest_sha256(token, strlen(token), row->hash) < 0)
+		die("digest");
+}
+
+static volatile sig_atomic_t token_to_remove;
+
+static void on_usr1(int signal)
+{
+	(void)signal;
+	token_to_remove = 1;
 }
 
 static void send_failed(uint64_t id, int code, const char *message, const char *remedy)
@@ -390,7 +420,7 @@ static void on_peek(uint64_t id)
 	}
 }
 
-static void on_info(uint64_t id)
+static void on_info(uint64_t id, const char *owner)
 {
 	struct {
 		struct api_info_done d;
@@ -404,7 +434,7 @@ static void on_info(uint64_t id)
 	m.rows[1] = (struct api_info_row){ .key = "blue-fox-4d5e6f", .state = API_IDLE, .processes = 1,
 					   .age_ms = 8000000, .idle_for_ms = 90000,
 					   .memory_bytes = 524288 };
-	fprintf(request_log, "INFO\n");
+	fprintf(request_log, "INFO owner=%s\n", owner);
 	send_message(&m, sizeof(m), NULL, 0);
 }
 
@@ -447,7 +477,7 @@ static void on_request(const struct api_header *h)
 		on_peek(h->id);
 		break;
 	case API_INFO:
-		on_info(h->id);
+		on_info(h->id, ((const struct api_key_request *)(const void *)h)->owner);
 		break;
 	case API_PRESENT:
 		on_present((const void *)h);
@@ -489,6 +519,11 @@ static void serve(void)
 		for (size_t i = 0; i < PENDING_MAX; i++)
 			if (pending[i].id && pending[i].due_ms && pending[i].due_ms <= now_ms())
 				finish_command(&pending[i]);
+		if (token_to_remove && tokens.head.count) {
+			token_to_remove = 0;
+			tokens.head.count--;
+			send_tokens();
+		}
 		if (poll(&p, 1, next_timeout()) <= 0)
 			continue;
 		ssize_t n = fd_recv_msg(sock, message, sizeof(message), NULL, NULL);
@@ -542,18 +577,24 @@ int main(int argc, char **argv)
 			log_name = argv[++i];
 		else if (!strcmp(argv[i], "--id"))
 			id = argv[++i];
-		else if (!strcmp(argv[i], "--deaf-ms"))
+		else if (!strcmp(argv[i], "--token")) {
+			add_token(argv[i + 1], argv[i + 2]);
+			i += 2;
+		} else if (!strcmp(argv[i], "--deaf-ms"))
 			deaf_ms = (useconds_t)number(argv[++i]);
 	}
 	request_log = fopen(log_name, "ae");
 	if (!request_log)
 		die(log_name);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGUSR1, on_usr1);
 	pid = start_front(argv[i], id);
 	null = open("/dev/null", O_RDWR);
 	dup2(null, 0);
 	dup2(null, 1);
 	send_hello();
+	if (tokens.head.count)
+		send_tokens();
 	usleep(deaf_ms * 1000);
 	serve();
 	if (waitpid(pid, &status, 0) != pid)
