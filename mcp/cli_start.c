@@ -56,10 +56,10 @@ int start_settings(struct cli_call *call, struct start *s, struct err *e)
 /* The sandbox that was asked for, or none: a network that is missing silently is worse than an error. */
 static int refuse_network(const struct settings *s, struct err *e)
 {
-	if (s->net == NET_NONE)
+	if (s->net != NET_ALLOWLIST)
 		return 0;
-	err_set(e, ERR_CONFIG, "SANDBOX_NET: this version gives sandboxes no network");
-	return err_remedy(e, "add --net none");
+	err_set(e, ERR_CONFIG, "SANDBOX_NET: this version has no network by allowlist");
+	return err_remedy(e, "use SANDBOX_NET=none or internet");
 }
 
 static int read_mounts(const struct cli_call *call, struct settings *s, struct err *e)

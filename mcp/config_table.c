@@ -247,7 +247,7 @@ const struct config_row config_table[CONFIG_COUNT] = {
 				   .help = "further names clients may call this server by" },
 	[CONFIG_NET] = { "SANDBOX_NET", "net", CONFIG_TYPE_CHOICE, .choices = net_choices,
 			 .by_profile = profile_net, .max = NET_INTERNET,
-			 .help = "network of a sandbox; this version has none" },
+			 .help = "network of a sandbox" },
 	[CONFIG_NET_ALLOW] = { "SANDBOX_NET_ALLOW", "net-allow", CONFIG_TYPE_TEXT, "",
 			       .check = is_domain_list, .shape = "domain,*.domain,...",
 			       .help = "names the allowlist lets through" },

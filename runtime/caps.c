@@ -59,6 +59,7 @@ static const cap_value_t keeper_caps[] = {
 	CAP_SETGID,	  /* gid_map with more than one line; helpers change id */
 	CAP_SETUID,	  /* uid_map, the same */
 	CAP_SETPCAP,	  /* helpers cut their bounding set */
+	CAP_NET_BIND_SERVICE, /* slirp4netns, when it drops the others, asks for this one */
 	CAP_NET_ADMIN,	  /* the outer end of a sandbox's link */
 	CAP_SYS_PTRACE,	  /* setns() to pid 1 by pidfd: pid 1 is not dumpable */
 	CAP_SYS_ADMIN,	  /* clone3 with namespaces, mounts, setns */

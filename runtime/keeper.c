@@ -28,6 +28,7 @@
 #include "runtime/exec.h"
 #include "runtime/keeper_ops.h"
 #include "runtime/registry.h"
+#include "runtime/registry_net.h"
 #include "runtime/seccomp.h"
 
 enum {
@@ -372,6 +373,8 @@ static int prepare_registry(struct keeper *k, struct err *e)
 		.user_rights = &k->user_rights,
 		.projects = k->start->projects ? k->start->projects : &no_projects,
 		.owner = k,
+		.uplink = UPLINK_INIT,
+		.net_watch = { .fd = -1 },
 	};
 	k->registry.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (k->registry.null_fd < 0)
@@ -408,7 +411,8 @@ static int prepare(struct keeper *k, struct err *e)
 		if (k->home_lock < 0)
 			return -1;
 	}
-	if (prepare_rights(k, e) < 0 || open_control(k, e) < 0)
+	if (prepare_rights(k, e) < 0 || open_control(k, e) < 0 ||
+	    registry_net_start(&k->registry, k->settings->net, !k->start->ids->in_storage, e) < 0)
 		return -1;
 	owners_init(&k->owners, &k->store, k->settings->subid, k->start->ids);
 	if (k->registry.survives)
@@ -464,6 +468,7 @@ static void release(struct keeper *k)
 	int fd = k->signals.fd;
 
 	scan_stop(&k->registry.scan);
+	registry_net_stop(&k->registry);
 	seccomp_program_done(&k->filter);
 	lost_done(&k->registry);
 	close_fd(&k->registry.null_fd);
@@ -486,6 +491,8 @@ int keeper_run(const struct keeper_start *ks, struct err *e)
 	*k = (struct keeper){ .start = ks, .settings = ks->settings };
 	k->listen.fd = k->signals.fd = k->reaper.source.fd = k->registry.null_fd = k->home_lock = -1;
 	k->store = (struct store){ -1, -1, -1, -1, -1 };
+	k->registry.net_watch.fd = -1;
+	k->registry.uplink = (struct uplink)UPLINK_INIT;
 	if (start(k, e) == 0)
 		status = loop_run(k->loop, e);
 	for (size_t i = 0; k->loop && i < PEER_MAX; i++)

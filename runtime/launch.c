@@ -186,6 +186,13 @@ static int pivot(struct launch_child *c)
 	return mounts_pivot(&c->mounts);
 }
 
+static int write_resolver(struct launch_child *c)
+{
+	if (c->inside.mode != NET_NONE && c->req->layer_fd >= 0)
+		net_write_resolver();
+	return 0;
+}
+
 /* Kernel objects that are counted per user, and the user is one for all sandboxes of a keeper. Nothing
  * inside makes a namespace; the one exception is the cgroup namespace each command starts with. NULL:
  * the text prepared for it. */
@@ -292,6 +299,7 @@ static const struct step {
 	{ LAUNCH_SOCKETS, send_sockets },
 	{ LAUNCH_MASKS, mask_proc },
 	{ LAUNCH_PIVOT, pivot },
+	{ LAUNCH_RESOLVER, write_resolver },
 	{ LAUNCH_COUNTS, limit_counts }, /* no new mount from here on */
 	{ LAUNCH_CLOSE, close_descriptors },
 	{ LAUNCH_TETHER, tether },
@@ -491,7 +499,7 @@ static int start_prepared(struct launch_child *c, struct launch *ret, struct err
 	}
 	*ret = (struct launch){ .pid = pid, .pidfd = pidfd, .status_fd = take_fd(&status_read),
 				.channel_fd = take_fd(&channel), .uplink = c->req->uplink,
-				.link = c->link, .uplink_kind = c->inside.uplink };
+				.link = c->link, .inside = c->inside };
 	memset(ret->socket, -1, sizeof(ret->socket));
 	return 0;
 }

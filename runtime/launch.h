@@ -41,6 +41,7 @@ enum launch_stage {
 	LAUNCH_SOCKETS, /* made inside, sent to the keeper: net.h */
 	LAUNCH_MASKS,
 	LAUNCH_PIVOT,
+	LAUNCH_RESOLVER, /* /etc/resolv.conf, where there is a network */
 	LAUNCH_COUNTS, /* namespace, inotify and fanotify counts */
 	LAUNCH_CLOSE,
 	LAUNCH_TETHER, /* die with the keeper, where asked for */
@@ -71,7 +72,7 @@ struct launch {
 	int status_fd; /* poll for input; hand every wake-up to launch_progress() */
 	struct uplink *uplink;
 	unsigned int link; /* what was taken from it */
-	enum net_uplink uplink_kind;
+	struct net_inside inside; /* what it was given */
 	int channel_fd; /* the child sends its sockets through it; -1: it has none */
 	int socket[NET_SOCKET_COUNT]; /* when ready; -1: not there, or taken by its server */
 	uint32_t replaced;

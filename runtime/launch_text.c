@@ -32,6 +32,7 @@ static const char *const stage_texts[LAUNCH_STAGE_COUNT] = {
 	[LAUNCH_SOCKETS] = "make the sockets that are served from outside",
 	[LAUNCH_MASKS] = "mask the host's parts of /proc and /sys",
 	[LAUNCH_PIVOT] = "leave the host's mount tree",
+	[LAUNCH_RESOLVER] = "write /etc/resolv.conf",
 	[LAUNCH_COUNTS] = "forbid further namespaces",
 	[LAUNCH_CLOSE] = "close the inherited descriptors",
 	[LAUNCH_TETHER] = "tie the sandbox's life to the server's",
@@ -75,10 +76,10 @@ static const struct remedy {
 	{ LAUNCH_CLONE, EINVAL, KERNEL },
 	{ LAUNCH_IDS, EINVAL, "give the server's user at least 65535 subordinate ids in /etc/subuid "
 			      "and /etc/subgid" },
-	{ LAUNCH_UPLINK, EPERM, "the server lacks CAP_NET_ADMIN: run it with that, or install passt" },
-	{ LAUNCH_UPLINK, EACCES, "the host's /proc/sys is not writable: install passt, whose way out "
+	{ LAUNCH_UPLINK, EPERM, "the server lacks CAP_NET_ADMIN: run it with that, or install slirp4netns" },
+	{ LAUNCH_UPLINK, EACCES, "the host's /proc/sys is not writable: install slirp4netns, whose way out "
 				 "needs no setting of the host" },
-	{ LAUNCH_UPLINK, EROFS, "the host's /proc/sys is read-only: install passt, whose way out needs "
+	{ LAUNCH_UPLINK, EROFS, "the host's /proc/sys is read-only: install slirp4netns, whose way out needs "
 				"no setting of the host" },
 	{ LAUNCH_UPLINK, EOPNOTSUPP, "load the driver for pairs of interfaces: modprobe veth" },
 	{ LAUNCH_TAP, ENOENT, "modprobe tun" },

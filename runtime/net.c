@@ -126,3 +126,32 @@ int net_apply(const struct net_plan *plan, const struct net_inside *inside, int 
 		return -1;
 	return fd_write_file_at(proc_sys_fd, "net/ipv4/ip_unprivileged_port_start", "0");
 }
+
+/* ---- the resolver's address ---- */
+
+static const char resolver_text[] =
+	"# The resolver of this sandbox; it cannot reach the local network.\n"
+	"nameserver " NET_INSIDE_ADDRESS "\n";
+
+static bool has_text(int dir_fd, const char *name)
+{
+	char text[sizeof(resolver_text) + 1];
+	_cleanup_fd_ int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text));
+
+	return len == (ssize_t)sizeof(resolver_text) - 1 &&
+	       memcmp(text, resolver_text, sizeof(resolver_text) - 1) == 0;
+}
+
+void net_write_resolver(void)
+{
+	_cleanup_fd_ int etc = openat(AT_FDCWD, "/etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_fd_ int fd = -1;
+
+	if (etc < 0 || has_text(etc, "resolv.conf"))
+		return;
+	(void)unlinkat(etc, "resolv.conf", 0);
+	fd = openat(etc, "resolv.conf", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd >= 0)
+		(void)fd_write_full(fd, resolver_text, sizeof(resolver_text) - 1);
+}

@@ -105,6 +105,12 @@ int net_make_tap(void);
  * Needs: CAP_NET_ADMIN over the namespace. Must not allocate. Return: 0, -1 with errno. */
 int net_apply(const struct net_plan *plan, const struct net_inside *inside, int proc_sys_fd);
 
+/* net_write_resolver() - in the child, inside its own root: /etc/resolv.conf names our resolver. Written
+ * only when it does not yet, so an unchanged layer stays so. What a sandbox has made of its /etc is its own
+ * affair: nothing is followed, nothing waits, and what cannot be written stays as it is.
+ * Must not allocate. */
+void net_write_resolver(void);
+
 /* net_send_sockets() - in the child: make the sockets of this mode and send them through channel.
  * Needs: loopback up. Must not allocate. Return: 0, -1 with errno. */
 int net_send_sockets(int channel, bool proxy);

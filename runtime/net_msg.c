@@ -8,11 +8,12 @@
 
 #include <errno.h>
 #include <linux/rtnetlink.h>
+#include <linux/veth.h>
 #include <net/if.h>
+#include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
-#include <netlink/route/link/veth.h>
 #include <netlink/route/neighbour.h>
 #include <netlink/route/nexthop.h>
 #include <netlink/route/route.h>
@@ -96,41 +97,44 @@ int net_msg_link_up(struct net_plan *plan, int index)
 	return r;
 }
 
-static int describe_end(struct rtnl_link *link, const struct net_veth_end *end)
+/* Attribute by attribute: the library's own veth object leaves out the number of the far end. */
+static int put_end(struct nl_msg *msg, const struct net_veth_end *end)
 {
-	struct nl_addr *mac = nl_addr_build(AF_LLC, end->mac, NET_MAC_LEN);
+	struct ifinfomsg info = { .ifi_index = end->index };
 
-	if (!mac) {
-		errno = ENOMEM;
+	return nlmsg_append(msg, &info, sizeof(info), NLMSG_ALIGNTO) < 0 ||
+			       nla_put_string(msg, IFLA_IFNAME, end->name) < 0 ||
+			       nla_put(msg, IFLA_ADDRESS, NET_MAC_LEN, end->mac) < 0 ?
+		       -1 :
+		       0;
+}
+
+static int put_far_end(struct nl_msg *msg, const struct net_veth_end *there, pid_t pid)
+{
+	struct nlattr *link = nla_nest_start(msg, IFLA_LINKINFO), *data, *peer;
+
+	if (!link || nla_put_string(msg, IFLA_INFO_KIND, "veth") < 0)
 		return -1;
-	}
-	rtnl_link_set_name(link, end->name);
-	if (end->index > 0)
-		rtnl_link_set_ifindex(link, end->index);
-	rtnl_link_set_addr(link, mac);
-	nl_addr_put(mac);
+	data = nla_nest_start(msg, IFLA_INFO_DATA);
+	peer = data ? nla_nest_start(msg, VETH_INFO_PEER) : NULL;
+	if (!peer || put_end(msg, there) < 0 || nla_put_u32(msg, IFLA_NET_NS_PID, (uint32_t)pid) < 0)
+		return -1;
+	nla_nest_end(msg, peer);
+	nla_nest_end(msg, data);
+	nla_nest_end(msg, link);
 	return 0;
 }
 
 int net_msg_veth(struct net_plan *plan, const struct net_veth_end *here,
 		 const struct net_veth_end *there, pid_t pid)
 {
-	struct rtnl_link *link = rtnl_link_veth_alloc();
-	struct rtnl_link *peer = link ? rtnl_link_veth_get_peer(link) : NULL;
-	struct nl_msg *msg = NULL;
-	int r = -1;
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
 
+	if (msg && put_end(msg, here) == 0 && put_far_end(msg, there, pid) == 0)
+		return append(plan, msg);
+	nlmsg_free(msg);
 	errno = ENOMEM;
-	if (peer && describe_end(link, here) == 0 && describe_end(peer, there) == 0) {
-		rtnl_link_set_ns_pid(peer, pid);
-		r = built(plan,
-			  rtnl_link_build_add_request(link, NLM_F_CREATE | NLM_F_EXCL, &msg), &msg);
-	}
-	if (peer)
-		rtnl_link_put(peer);
-	if (link)
-		rtnl_link_veth_release(link);
-	return r;
+	return -1;
 }
 
 int net_msg_address(struct net_plan *plan, int index, const struct net_addr *addr)

@@ -32,7 +32,7 @@ int net_msg_link_up(struct net_plan *plan, int index);
 /* net_msg_veth() - a pair: one end here, down, the other in the network namespace of a process. */
 struct net_veth_end {
 	const char *name;
-	int index; /* 0: the kernel's choice */
+	int index; /* 0 in both: the kernel's choice */
 	const uint8_t *mac;
 };
 int net_msg_veth(struct net_plan *plan, const struct net_veth_end *here,

@@ -39,9 +39,10 @@ const char *net_uplink_name(enum net_uplink kind)
 static const struct tool {
 	enum net_uplink kind;
 	const char *path;
+	bool for_root; /* net_tool.c says why */
 } tools[] = {
-	{ NET_UPLINK_PASTA, "/usr/bin/pasta" },
-	{ NET_UPLINK_SLIRP, "/usr/bin/slirp4netns" },
+	{ NET_UPLINK_PASTA, "/usr/bin/pasta", false },
+	{ NET_UPLINK_SLIRP, "/usr/bin/slirp4netns", true },
 };
 
 /* The child opens the device as the sandbox's root, an id that no rule of the host's names. */
@@ -60,16 +61,20 @@ static int check_tun(struct err *e)
 	return err_remedy(e, "chmod 0666 /dev/net/tun");
 }
 
-int uplink_try_tool(struct uplink *u, struct err *e)
+int uplink_try_tool(struct uplink *u, bool root, struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(tools); i++) {
-		if (access(tools[i].path, X_OK) < 0)
+		if ((root && !tools[i].for_root) || access(tools[i].path, X_OK) < 0)
 			continue;
 		if (check_tun(e) < 0)
 			return -1;
 		u->kind = tools[i].kind;
 		u->tool = tools[i].path;
 		return 0;
+	}
+	if (root) {
+		err_set(e, ERR_HOST, "slirp4netns is not installed");
+		return err_remedy(e, "apt-get install slirp4netns");
 	}
 	err_set(e, ERR_HOST, "neither pasta nor slirp4netns is installed");
 	return err_remedy(e, "apt-get install passt");
@@ -89,7 +94,7 @@ static void note(struct uplink *u, const struct err *e)
 		       e->message);
 }
 
-int uplink_open(struct uplink *u, enum net_mode mode, struct err *e)
+int uplink_open(struct uplink *u, enum net_mode mode, bool root, struct err *e)
 {
 	struct err why = { 0 };
 
@@ -99,11 +104,12 @@ int uplink_open(struct uplink *u, enum net_mode mode, struct err *e)
 		return 0;
 	if (net_host_read(&u->host, e) < 0)
 		return -1;
-	if (uplink_try_veth(u, &why) == 0)
+	if (root && uplink_try_veth(u, &why) == 0)
 		return 0;
-	note(u, &why);
-	if (uplink_try_tool(u, &why) == 0) {
-		log_info("network by %s: %s", net_uplink_name(u->kind), u->why_not);
+	if (root)
+		note(u, &why);
+	if (uplink_try_tool(u, root, &why) == 0) {
+		log_info("network by %s%s%s", net_uplink_name(u->kind), root ? ": " : "", u->why_not);
 		return 0;
 	}
 	note(u, &why);

@@ -5,7 +5,7 @@
  *           what is forwarded, and numbers are free: one pair for each sandbox, no bridge
  *   pasta, slirp4netns
  *           else, where the program is installed and /dev/net/tun can be opened by all: a tap device
- *           inside, and one process of that program for each sandbox
+ *           inside, and one process of that program for each sandbox (root: slirp4netns only)
  *   proxy   else
  *
  * Nothing of the host's is changed for it: its forwarding, its rules and its routes stay what they were,
@@ -44,9 +44,9 @@ struct uplink {
 
 #define UPLINK_INIT { .route_fd = -1, .nft_fd = -1, .slot_fd = -1 }
 
-/* uplink_open() - choose. Mode none and allowlist have none, which is no failure, and neither is a host
+/* uplink_open() - choose. root: this process is root of the host, not of a storage namespace. Mode none and allowlist have none, which is no failure, and neither is a host
  * that has none: NET_UPLINK_PROXY. Return: 0, -1. */
-int uplink_open(struct uplink *u, enum net_mode mode, struct err *e);
+int uplink_open(struct uplink *u, enum net_mode mode, bool root, struct err *e);
 void uplink_close(struct uplink *u);
 
 /* uplink_prepare() - before a sandbox is cloned: what its inside is to be. *ret_link is what was taken
@@ -71,4 +71,4 @@ const char *net_uplink_name(enum net_uplink kind);
 
 /* The two halves, for the doctor: each tries without leaving anything behind but what u holds. */
 int uplink_try_veth(struct uplink *u, struct err *e);
-int uplink_try_tool(struct uplink *u, struct err *e);
+int uplink_try_tool(struct uplink *u, bool root, struct err *e);

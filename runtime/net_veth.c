@@ -31,6 +31,9 @@ enum {
 	GATEWAY_NUMBER = 254,   /* within a slot; sandboxes have 1..NET_LINKS_MAX */
 	BLOCK6_BITS = 48, SLOT6_BITS = 64,
 	SYSCTL_PATH_MAX = 96,
+	/* The kernel takes our number for the inner end only with one for the outer end: far beyond what
+	 * it counts up to, and by slot and link nobody else's. */
+	HOST_INDEX_FIRST = 1000000, LINKS_BITS = 8,
 };
 
 _Static_assert((int)NET_LINKS_MAX < (int)GATEWAY_NUMBER, "no sandbox has the gateway's address");
@@ -86,7 +89,7 @@ static int check_other_rules(struct err *e)
 	if (r <= 0)
 		return r;
 	err_set(e, ERR_HOST, "the host's packet rules refuse what is forwarded (table %s)", who);
-	return err_remedy(e, "apt-get install passt: its way out needs no forwarding");
+	return err_remedy(e, "apt-get install slirp4netns: its way out needs no forwarding");
 }
 
 static int take_slot(struct uplink *u, struct err *e)
@@ -168,7 +171,7 @@ static int choose_blocks(struct uplink *u, struct err *e)
 
 static int try_veth(struct uplink *u, struct err *e)
 {
-	if (geteuid() != 0 || check_forwarding(&u->host, e) < 0 || check_other_rules(e) < 0 ||
+	if (check_forwarding(&u->host, e) < 0 || check_other_rules(e) < 0 ||
 	    take_slot(u, e) < 0 || choose_blocks(u, e) < 0)
 		return -1;
 	u->route_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
@@ -241,9 +244,9 @@ static int set_up_host_end(const char *name, bool six)
 	return set_sysctl("ipv6", name, "accept_ra", "0");
 }
 
-static int make_pair(const struct uplink *u, const char *name, pid_t child)
+static int make_pair(const struct uplink *u, const char *name, int index, pid_t child)
 {
-	const struct net_veth_end here = { name, 0, host_mac };
+	const struct net_veth_end here = { name, index, host_mac };
 	const struct net_veth_end there = { NET_INSIDE_NAME, NET_INSIDE_INDEX, inside_mac };
 	static struct net_plan plan; /* too large for the stack; one thread */
 
@@ -273,13 +276,11 @@ static int route_pair(const struct uplink *u, const struct net_inside *inside, i
 int net_veth_connect(struct uplink *u, const struct net_inside *inside, unsigned int link, pid_t child)
 {
 	char name[IF_NAMESIZE];
-	unsigned int index;
+	int index = HOST_INDEX_FIRST + (int)(u->slot << LINKS_BITS | link);
 
 	(void)snprintf(name, sizeof(name), NET_VETH_PREFIX "%02x%02x", u->slot, link);
-	if (make_pair(u, name, child) < 0)
+	if (make_pair(u, name, index, child) < 0 ||
+	    set_up_host_end(name, inside->address[1].family != 0) < 0)
 		return -1;
-	index = if_nametoindex(name);
-	if (index == 0 || set_up_host_end(name, inside->address[1].family != 0) < 0)
-		return -1;
-	return route_pair(u, inside, (int)index);
+	return route_pair(u, inside, index);
 }

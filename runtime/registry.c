@@ -19,6 +19,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/proc.h"
 #include "runtime/base/str.h"
+#include "runtime/registry_net.h"
 
 enum { CREATE_DEADLINE_MS = 15 * 1000 };
 
@@ -61,7 +62,7 @@ struct sandbox *sandbox_new(struct registry *reg, const struct idrange *ids,
 	sb->image_fd = -1;
 	memcpy(sb->owner, label->owner, sizeof(sb->owner));
 	memcpy(sb->key, label->key, sizeof(sb->key));
-	sb->status.fd = sb->init_watch.fd = -1;
+	sb->status.fd = sb->init_watch.fd = sb->device.fd = sb->tool_hold = -1;
 	sb->box.dir_fd = sb->box.init_fd = -1;
 	for (size_t i = 0; i < CGROUP_LEAVES; i++)
 		sb->box.leaf_fd[i] = -1;
@@ -209,6 +210,16 @@ void sandbox_write_record(struct sandbox *sb)
 		log_warn("%s: no record on its cgroup: %s", sb->key, strerror(errno));
 }
 
+void sandbox_connected(struct sandbox *sb)
+{
+	sandbox_set_state(sb, SANDBOX_READY);
+	sb->idle_since_ns = loop_now_ns();
+	loop_timer_cancel(sb->reg->loop, &sb->timer);
+	sandbox_write_record(sb);
+	sb->reg->hooks.ready(sb);
+	registry_settle(sb);
+}
+
 static void on_status(struct loop_source *s, uint32_t events)
 {
 	struct sandbox *sb = s->ctx;
@@ -225,12 +236,13 @@ static void on_status(struct loop_source *s, uint32_t events)
 		return;
 	}
 	close_fd(&sb->launch.status_fd);
-	sandbox_set_state(sb, SANDBOX_READY);
-	sb->idle_since_ns = loop_now_ns();
-	loop_timer_cancel(sb->reg->loop, &sb->timer);
-	sandbox_write_record(sb);
-	sb->reg->hooks.ready(sb);
-	registry_settle(sb);
+	rc = registry_net_attach(sb, &e);
+	if (rc > 0)
+		sandbox_connected(sb);
+	if (rc < 0) {
+		(void)err_wrap(&e, "start sandbox %s", sb->key);
+		registry_stop(sb, &e);
+	}
 }
 
 static int launch(struct sandbox *sb, struct err *e)
@@ -241,7 +253,7 @@ static int launch(struct sandbox *sb, struct err *e)
 		.key = sb->key,
 		.profile = p,
 		.ids = sb->ids,
-		.uplink = reg->uplink,
+		.uplink = &reg->uplink,
 		.lower_fd = sb->image_fd,
 		.layer_fd = p->layer_kept ? sb->label.layer_fd : -1,
 		.workspace_fd = p->workspace_tmpfs_bytes ? -1 : sb->label.workspace_fd,

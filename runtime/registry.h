@@ -21,6 +21,7 @@
 #include "runtime/owners.h"
 #include "runtime/peer.h"
 #include "runtime/reap.h"
+#include "runtime/net_uplink.h"
 #include "runtime/scan.h"
 #include "runtime/store.h"
 #include "runtime/tokens.h"
@@ -60,6 +61,10 @@ struct sandbox {
 	struct loop_timer timer;   /* creation deadline, idle time, teardown steps */
 	struct reap_child init;
 	struct loop_source init_watch; /* an adopted pid 1 is no child of ours: its pidfd is watched */
+	struct loop_source device;    /* is its network served yet? fd -1 when not watched */
+	struct reap_child tool;       /* the guard of a user-mode uplink */
+	int tool_hold;                /* that one lives while it is open */
+	struct loop_timer tool_retry;
 	uint64_t created_ns, idle_since_ns, stop_deadline_ns, generation;
 	struct err why; /* why it is being stopped */
 	bool overdue;   /* teardown has passed its deadline; said once */
@@ -95,10 +100,12 @@ struct registry {
 	const struct token_table *tokens; /* whom a front may act for; NULL: for settings->owner alone */
 	const struct cgroup_tree *tree;
 	const struct enter_rights *rights;
-	struct uplink *uplink;
 	const struct enter_rights *user_rights; /* of commands that run as ID_USER_INSIDE */
 	struct projects *projects;		/* the operator's folders; never NULL */
 	struct scan scan;			/* of those folders */
+	struct uplink uplink;
+	struct loop_source net_watch; /* the host's addresses; fd -1: not followed */
+	struct loop_timer net_settle;
 	int null_fd; /* /dev/null, read-only: the commands' standard input */
 	struct registry_hooks hooks;
 	void *owner;
@@ -151,6 +158,9 @@ void registry_leave(struct registry *reg);
 bool registry_is_empty(const struct registry *reg);
 
 enum api_state sandbox_api_state(const struct sandbox *sb);
+
+/* sandbox_connected() - its network leads somewhere: commands may start. */
+void sandbox_connected(struct sandbox *sb);
 
 /* Shared by registry.c, registry_end.c and adopt.c. */
 void sandbox_set_state(struct sandbox *sb, enum sandbox_state state);

@@ -15,6 +15,7 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/log.h"
 #include "runtime/base/sys.h"
+#include "runtime/registry_net.h"
 
 enum {
 	STOP_DEADLINE_MS = 10 * 1000,
@@ -60,7 +61,9 @@ static void close_drains(struct sandbox *sb)
 /* Return: true when nothing of the sandbox is left but its entry. */
 static bool is_torn_down(struct sandbox *sb)
 {
-	if (sb->init.pid > 0 || sb->joiners > 0)
+	bool detached = registry_net_detach(sb);
+
+	if (!detached || sb->init.pid > 0 || sb->joiners > 0)
 		return false;
 	if (sb->box.dir_fd >= 0 && cgroup_box_remove(sb->reg->tree, &sb->box) < 0) {
 		if (errno == EBUSY) {

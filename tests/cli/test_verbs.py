@@ -209,7 +209,7 @@ def test_settings(t, w):
 def test_refused_server(t, w):
     """What ends a start is also the answer to the client's first request."""
     for env, status, text in (({"SANDBOX_MAX": "0"}, 78, "SANDBOX_MAX"),
-                              ({"SANDBOX_NET": "internet"}, 78, "network"),
+                              ({"SANDBOX_NET": "allowlist"}, 78, "network"),
                               ({"SANDBOX_CGROUP": "/nonexistent", "SANDBOX_LIMITS": "enforce"}, 1, "cgroup")):
         request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}

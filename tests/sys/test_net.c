@@ -122,7 +122,7 @@ static void test_allowlist(struct box *b)
 {
 	static struct uplink uplink;
 
-	if (uplink_open(&uplink, NET_ALLOWLIST, &b->e) < 0)
+	if (uplink_open(&uplink, NET_ALLOWLIST, !b->ids.in_storage, &b->e) < 0)
 		tap_bail("%s", b->e.message);
 	b->req.uplink = &uplink;
 	if (!tap_int(box_start(b), 0, "a sandbox with an allowlist"))

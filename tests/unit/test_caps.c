@@ -11,7 +11,7 @@
 
 /* Bit numbers of capabilities(7), not libcap's names: what the kernel is told. */
 enum { CHOWN = 0, DAC_OVERRIDE = 1, FOWNER = 3, FSETID = 4, KILL = 5, SETGID = 6, SETUID = 7, SETPCAP = 8,
-       NET_ADMIN = 12, NET_RAW = 13, SYS_MODULE = 16, SYS_RAWIO = 17, SYS_PTRACE = 19, SYS_ADMIN = 21,
+       NET_BIND_SERVICE = 10, NET_ADMIN = 12, NET_RAW = 13, SYS_MODULE = 16, SYS_RAWIO = 17, SYS_PTRACE = 19, SYS_ADMIN = 21,
        SYS_BOOT = 22, SYS_RESOURCE = 24, SYS_TIME = 25, MKNOD = 27, SETFCAP = 31 };
 
 #define BIT(n) (UINT64_C(1) << (n))
@@ -153,7 +153,8 @@ static void test_cuts(void)
 
 	tap_int(in_child(caps_cut_keeper, &s), 0, "the keeper's cut");
 	uint64_t wanted = BIT(CHOWN) | BIT(DAC_OVERRIDE) | BIT(FOWNER) | BIT(FSETID) | BIT(KILL) |
-			  BIT(SETGID) | BIT(SETUID) | BIT(SETPCAP) | BIT(NET_ADMIN) | BIT(SYS_PTRACE) |
+			  BIT(SETGID) | BIT(SETUID) | BIT(SETPCAP) | BIT(NET_BIND_SERVICE) |
+			  BIT(NET_ADMIN) | BIT(SYS_PTRACE) |
 			  BIT(SYS_ADMIN) | BIT(SYS_RESOURCE);
 	tap_ok(s.permitted == (wanted & before.permitted), "it keeps what it needs and had: 0x%llx",
 	       (unsigned long long)s.permitted);
