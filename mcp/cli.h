@@ -64,6 +64,7 @@ void cli_help(const struct cli_verb *verbs, size_t verb_count, const struct cli_
 void cli_print_error(const struct err *e);
 
 /* The verbs (main.c has the table). */
+int cli_serve(struct cli_call *call, struct err *e);
 int cli_exec(struct cli_call *call, struct err *e);
 int cli_ps(struct cli_call *call, struct err *e);
 int cli_stop(struct cli_call *call, struct err *e);

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,7 @@ int start_ids(struct cli_call *call, struct start *s, struct err *e)
 	return 0;
 }
 
-int start_host(struct cli_call *call, struct start *s, struct err *e)
+int start_place(struct cli_call *call, struct start *s, struct err *e)
 {
 	if (refuse_network(&s->settings, e) < 0 || read_mounts(call, &s->settings, e) < 0)
 		return -1;
@@ -105,7 +106,17 @@ int start_host(struct cli_call *call, struct start *s, struct err *e)
 		return -1;
 	if (projects_open(&s->projects, &s->settings, &s->ids, e) < 0)
 		return -1;
+	return 0;
+}
+
+int start_cut(struct start *s, struct err *e)
+{
 	return s->ids.in_storage ? 0 : caps_cut_keeper(e);
+}
+
+int start_host(struct cli_call *call, struct start *s, struct err *e)
+{
+	return start_place(call, s, e) < 0 ? -1 : start_cut(s, e);
 }
 
 void start_done(struct start *s)
@@ -135,14 +146,18 @@ static int make_socket_pair(int ret[2], struct err *e)
 }
 
 /* Child: only 0, 1, 2 and the socket survive, in an environment that holds no secret. */
-static void __attribute__((noreturn)) exec_front(int sock, uint32_t id)
+static void __attribute__((noreturn)) exec_front(int sock, uint32_t id, enum front_kind kind)
 {
 	static const char *const kept[] = { "SANDBOX_LOG", "JOURNAL_STREAM" };
 	char number[16], settings[ARRAY_SIZE(kept)][64];
-	char *argv[] = { (char[]){ "mcp-sandbox" }, (char[]){ "@front" }, number, NULL };
+	char *argv[] = { (char[]){ "mcp-sandbox" }, (char[]){ "@front" }, number,
+			 kind == FRONT_HTTP ? (char[]){ "http" } : (char[]){ "stdio" }, NULL };
 	char *env[ARRAY_SIZE(kept) + 1] = { NULL };
 	size_t count = 0;
+	sigset_t none;
 
+	sigemptyset(&none); /* a keeper that runs already has its signals blocked */
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	snprintf(number, sizeof(number), "%u", id);
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
 		const char *value = getenv(kept[i]);
@@ -173,7 +188,7 @@ static int release_stdio(struct err *e)
 	return 0;
 }
 
-int start_front(const struct start *s, pid_t *ret_pid, struct err *e)
+int start_front(const struct start *s, enum front_kind kind, pid_t *ret_pid, struct err *e)
 {
 	uint32_t id = s->have_ids ? s->ids.base + ID_FRONT : FRONT_KEEP_ID;
 	int pair[2];
@@ -183,7 +198,7 @@ int start_front(const struct start *s, pid_t *ret_pid, struct err *e)
 		return -1;
 	pid = fork();
 	if (pid == 0)
-		exec_front(pair[1], id);
+		exec_front(pair[1], id, kind);
 	close_fd(&pair[1]);
 	if (pid < 0) {
 		err_sys(e, "start the front");

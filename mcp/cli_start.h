@@ -31,8 +31,15 @@ void start_done(struct start *s);
 /* start_ids() - its second step alone, for verbs that touch files of sandboxes but make none. */
 int start_ids(struct cli_call *call, struct start *s, struct err *e);
 
+/* start_place(), start_cut() - its two halves: what needs capabilities that a keeper does not keep comes
+ * between them. */
+int start_place(struct cli_call *call, struct start *s, struct err *e);
+int start_cut(struct start *s, struct err *e);
+
+enum front_kind { FRONT_STDIO, FRONT_HTTP };
+
 /* start_front() - run the front over a new socket. Return: our end, -1. *ret_pid is our child. */
-int start_front(const struct start *s, pid_t *ret_pid, struct err *e);
+int start_front(const struct start *s, enum front_kind kind, pid_t *ret_pid, struct err *e);
 
 /* start_keeper_once() - fork a keeper that serves the returned socket, then ends. */
 int start_keeper_once(const struct start *s, pid_t *ret_pid, struct err *e);

@@ -97,6 +97,11 @@ static bool all_items(const char *text, bool (*check)(const char *item))
 	}
 }
 
+static bool is_listen_host(const char *text)
+{
+	return strcmp(text, "localhost") == 0 || is_address(text);
+}
+
 static bool is_address_list(const char *text)
 {
 	return all_items(text, is_address);
@@ -219,7 +224,7 @@ const struct config_row config_table[CONFIG_COUNT] = {
 	[CONFIG_IMAGE_MAX] = { "SANDBOX_IMAGE_MAX", "image-max", CONFIG_TYPE_SIZE, "1536K", KIB,
 			       32 * MIB, .help = "largest picture sent inside a result" },
 	[CONFIG_HOST] = { "SANDBOX_HOST", "host", CONFIG_TYPE_TEXT, "127.0.0.1",
-			  .check = is_address, .shape = "a numeric IPv4 or IPv6 address",
+			  .check = is_listen_host, .shape = "a numeric IPv4 or IPv6 address, or localhost",
 			  .help = "address HTTP listens on" },
 	[CONFIG_PORT] = { "SANDBOX_PORT", "port", CONFIG_TYPE_NUMBER, "8000", 0, 65535,
 			  .help = "port HTTP listens on" },
@@ -242,6 +247,8 @@ const struct config_row config_table[CONFIG_COUNT] = {
 	[CONFIG_TOKEN] = { "MCP_TOKEN", "token", CONFIG_TYPE_TEXT, "", .check = is_visible_ascii,
 			   .shape = "visible ASCII characters", .secret = true,
 			   .help = "the default owner's bearer token" },
+	[CONFIG_NO_TOKEN] = { "SANDBOX_NO_TOKEN", "no-token", CONFIG_TYPE_FLAG, "0", .max = 1,
+			      .help = "1: who reaches the loopback address needs no token" },
 	[CONFIG_ALLOWED_HOSTS] = { "MCP_ALLOWED_HOSTS", "allowed-hosts", CONFIG_TYPE_TEXT, "",
 				   .check = is_host_list, .shape = "host[:port],...",
 				   .help = "further names clients may call this server by" },

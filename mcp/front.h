@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mcp/front.h - the unprivileged half: speaks MCP, holds nothing but its descriptors
  *
- * Started by the keeper as "mcp-sandbox @front ID" with the API socket as descriptor 3, standard
+ * Started by the keeper as "mcp-sandbox @front ID stdio|http" with the API socket as descriptor 3, standard
  * input and output being the client's.
  */
 #pragma once
@@ -18,3 +18,6 @@ enum { FRONT_API_FD = 3 };
 /* front_stdio() - become id (user and group, no supplementary groups), confine this process, then
  * serve standard input until it ends. Return: exit status, -1. */
 int front_stdio(uint32_t id, struct err *e);
+
+/* front_http() - the same for serve: what it listens on comes over the API socket. */
+int front_http(uint32_t id, struct err *e);

@@ -55,6 +55,11 @@ static size_t reply_size_min(uint16_t op)
 		return sizeof(struct api_progress);
 	case API_TOKENS:
 		return sizeof(struct api_tokens);
+	case API_HTTP:
+		return sizeof(struct api_http);
+	case API_TLS:
+	case API_LISTEN:
+		return sizeof(struct api_header);
 	default:
 		return 0;
 	}
@@ -287,6 +292,14 @@ void keeper_client_peek(struct keeper_client *k, struct keeper_request *r)
 		send_or_queue(k, &m, sizeof(m));
 }
 
+void keeper_client_serving(struct keeper_client *k, bool refused)
+{
+	struct api_serving m = { .refused = refused };
+
+	init_header(&m.h, API_SERVING, sizeof(m), ++k->last_id);
+	send_or_queue(k, &m, sizeof(m));
+}
+
 void keeper_client_cancel(struct keeper_client *k, struct keeper_request *r)
 {
 	struct api_cancel m;
@@ -316,6 +329,8 @@ static void dispatch(struct keeper_client *k, const struct api_header *h, int *f
 			k->on_tokens(k->ctx, (const struct api_tokens *)h);
 		return;
 	}
+	if ((h->op == API_HTTP || h->op == API_TLS || h->op == API_LISTEN) && k->on_doors)
+		k->on_doors(k->ctx, h, fds, fd_count);
 	if (!r)
 		return;
 	if (h->op != API_PROGRESS)

@@ -40,6 +40,8 @@ struct keeper_client {
 	struct api_hello hello;
 	void (*on_drained)(void *ctx); /* the queue is empty again */
 	void (*on_tokens)(void *ctx, const struct api_tokens *tokens); /* valid during the call; may be NULL */
+	/* API_HTTP, API_TLS, API_LISTEN; descriptors left in fds are closed afterwards. May be NULL. */
+	void (*on_doors)(void *ctx, const struct api_header *h, int *fds, size_t fd_count);
 	void (*on_gone)(void *ctx, const struct err *e); /* after every request has been failed */
 	void *ctx;
 };
@@ -73,6 +75,9 @@ void keeper_client_discard(struct keeper_client *k, const char *owner, const cha
 
 /* keeper_client_peek() - ask how much a running command has written (API_PROGRESS). */
 void keeper_client_peek(struct keeper_client *k, struct keeper_request *r);
+
+/* keeper_client_serving() - what API_TLS and API_LISTEN brought is in use, or (refused) cannot be. */
+void keeper_client_serving(struct keeper_client *k, bool refused);
 
 /* keeper_client_cancel() - kill the command; r->fn is not called any more. */
 void keeper_client_cancel(struct keeper_client *k, struct keeper_request *r);

@@ -130,7 +130,7 @@ static int serve_stdio(const struct start *s, const struct err *failure, struct 
 		.start_failure = failure,
 	};
 
-	start.peer_fd = start_front(s, &start.peer_pid, e);
+	start.peer_fd = start_front(s, FRONT_STDIO, &start.peer_pid, e);
 	if (start.peer_fd < 0)
 		return -1;
 	log_init("keeper", LOG_LEVEL_WARN);
@@ -180,8 +180,8 @@ static int verb_settings_table(struct cli_call *call, struct err *e)
 	return status;
 }
 
-/* "@front ID": started by start_front() and by nobody else. */
-static int run_front(const char *id_text)
+/* "@front ID stdio|http": started by start_front() and by nobody else. */
+static int run_front(const char *id_text, const char *kind)
 {
 	struct err e = { 0 };
 	uint64_t id;
@@ -190,7 +190,7 @@ static int run_front(const char *id_text)
 	if (str_parse_u64(id_text, 0, UINT32_MAX, &id) < 0)
 		return CLI_USAGE;
 	log_init("front", LOG_LEVEL_WARN);
-	status = front_stdio((uint32_t)id, &e);
+	status = strcmp(kind, "http") == 0 ? front_http((uint32_t)id, &e) : front_stdio((uint32_t)id, &e);
 	if (status >= 0)
 		return status;
 	cli_print_error(&e);
@@ -250,8 +250,8 @@ int main(int argc, char **argv)
 	if (open_standard_descriptors() < 0)
 		return CLI_FAILURE;
 	(void)umask(022);
-	if (argc == 3 && !strcmp(argv[1], "@front"))
-		return run_front(argv[2]);
+	if (argc == 4 && !strcmp(argv[1], "@front"))
+		return run_front(argv[2], argv[3]);
 	if (argc == 3 && !strcmp(argv[1], "@proxy"))
 		return run_proxy(argv[2]);
 	if (argc == 2 && !strcmp(argv[1], "@hold"))

@@ -11,6 +11,9 @@
 struct tls_identity; /* certificate chain, key and the settings of connections; counted references */
 struct tls;          /* one connection */
 
+/* tls_start() - what the library needs before anything else; while files may still be opened. */
+int tls_start(struct err *e);
+
 /* tls_identity_new() - from PEM text. Return: the caller's reference; NULL when a part does not parse,
  * or the key is not the certificate's. */
 struct tls_identity *tls_identity_new(const char *chain, size_t chain_len, const char *key,

@@ -7,6 +7,8 @@
  */
 #include "mcp/tls_cert.h"
 
+#include "mcp/tls.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

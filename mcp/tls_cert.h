@@ -15,9 +15,6 @@ struct tls_cert {
 /* tls_random() - bytes from the kernel, in the form mbedTLS asks for them. Return: 0. */
 int tls_random(void *unused, unsigned char *bytes, size_t len);
 
-/* tls_start() - what the library needs before anything else; may be called again. */
-int tls_start(struct err *e);
-
 /* tls_cert_parse() - PEM text of a chain, the server's own certificate first, and of its key. */
 int tls_cert_parse(struct tls_cert *ret, const char *chain, size_t chain_len, const char *key,
 		   size_t key_len, struct err *e);

@@ -42,6 +42,7 @@ enum api_op {
 	API_SIGNAL,    /* control clients: TERM or INT for a running command */
 	API_PEEK,      /* how much has the EXEC with the same id written? answered by API_PROGRESS */
 	API_TOKENS_READ, /* control clients: the token file has changed; DONE when it is in force */
+	API_SERVING,   /* the front of serve has taken what API_TLS and API_LISTEN brought; unanswered */
 	/* from the keeper */
 	API_HELLO = 64,
 	API_STARTED,   /* control EXEC: running; carries stdin/stdout/stderr descriptors */
@@ -105,6 +106,11 @@ struct api_http {
 	char allowed_hosts[API_HTTP_TEXT_MAX];
 	char sign_key[API_HTTP_TEXT_MAX]; /* a secret */
 	char token[API_HTTP_TEXT_MAX];    /* a secret: the default owner's */
+};
+
+struct api_serving {
+	struct api_header h;
+	uint32_t refused; /* 1: it does not, the files are no good (it has logged why) */
 };
 
 struct api_stage {

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <linux/keyctl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -25,8 +26,10 @@
 #include "runtime/base/log.h"
 #include "runtime/base/str.h"
 #include "runtime/control.h"
+#include "runtime/doors.h"
 #include "runtime/exec.h"
 #include "runtime/keeper_ops.h"
+#include "runtime/notify.h"
 #include "runtime/registry.h"
 #include "runtime/registry_net.h"
 #include "runtime/seccomp.h"
@@ -214,6 +217,7 @@ static void end(struct keeper *k)
 	if (k->ending)
 		return;
 	k->ending = true;
+	notify("STOPPING=1");
 	stop_listening(k);
 	if (k->registry.survives) {
 		registry_leave(&k->registry);
@@ -242,13 +246,51 @@ static void on_peer_gone(struct peer *p)
 		end(k);
 }
 
+/* ---- doors ---- */
+
+/* The front has tried what it was given. A first one that cannot serve is the end: the operator looks. */
+static void on_serving(struct registry *reg, bool refused)
+{
+	struct keeper *k = reg->owner;
+	struct doors *d = k->start->doors;
+
+	if (!d)
+		return;
+	if (refused && !d->announced) {
+		k->ending = true;
+		loop_stop(k->loop, err_exit_status(ERR_CONFIG));
+	} else if (!d->announced) {
+		d->announced = true;
+		(void)dprintf(STDERR_FILENO, "listening on %s\n", d->url);
+	}
+	notify("READY=1");
+}
+
+/* SIGHUP: the TLS files and the tokens as they are now. Connections are not touched. */
+static void reload(struct keeper *k)
+{
+	struct err e = { 0 };
+
+	notify_reloading();
+	if (k->registry.hooks.read_tokens && read_tokens(&k->registry, &e) < 0)
+		log_error("tokens stay as they were: %s", e.message);
+	if (k->main_peer)
+		doors_renew(k->start->doors, k->main_peer);
+	notify("READY=1");
+}
+
 static void on_signal(struct loop_source *s, uint32_t events)
 {
+	struct keeper *k = s->ctx;
 	struct signalfd_siginfo si;
 
 	(void)events;
-	if (read(s->fd, &si, sizeof(si)) == sizeof(si))
-		end(s->ctx);
+	if (read(s->fd, &si, sizeof(si)) != sizeof(si))
+		return;
+	if (si.ssi_signo == SIGHUP && k->start->doors)
+		reload(k);
+	else
+		end(k);
 }
 
 /* ---- another front ---- */
@@ -285,6 +327,10 @@ static void on_front_retry(struct loop_timer *t)
 	}
 	watch_front(k, pid);
 	say_hello(k, k->main_peer);
+	if (k->start->fixed_tokens)
+		send_tokens(k);
+	if (k->start->doors)
+		doors_give(k->start->doors, k->main_peer);
 }
 
 /* What it was doing goes on; who asked for it finds its sandboxes again. A front that dies as soon as it
@@ -383,6 +429,7 @@ static int prepare_registry(struct keeper *k, struct err *e)
 	k->registry.survives = k->start->kind == KEEPER_SERVICE && k->start->cgroup->root_fd >= 0;
 	exec_init(&k->registry);
 	k->registry.hooks.empty = on_empty;
+	k->registry.hooks.serving = on_serving;
 	if (k->start->fixed_tokens)
 		k->registry.hooks.read_tokens = read_tokens;
 	return 0;
@@ -457,9 +504,15 @@ static int start(struct keeper *k, struct err *e)
 		k->failure = *k->start->start_failure;
 	else
 		(void)prepare(k, &k->failure);
+	if (k->start->doors && k->failure.code != ERR_NONE) { /* a service tells its manager, not a client */
+		*e = k->failure;
+		return -1;
+	}
 	say_hello(k, k->main_peer);
 	if (k->start->fixed_tokens && k->failure.code == ERR_NONE && read_tokens(&k->registry, e) < 0)
 		return -1;
+	if (k->start->doors) /* last: it must know who may come in before anybody does */
+		doors_give(k->start->doors, k->main_peer);
 	return 0;
 }
 

@@ -21,6 +21,8 @@ enum keeper_kind {
 			 * the next one adopts */
 };
 
+struct doors;
+
 struct keeper_start {
 	const struct settings *settings;
 	const struct cgroup_tree *cgroup; /* from cgroup_acquire(); root_fd -1: none (best-effort) */
@@ -34,6 +36,7 @@ struct keeper_start {
 	/* KEEPER_SERVICE: run another front, when the one before has died. Return: our end, -1. */
 	int (*new_front)(void *ctx, pid_t *ret_pid, struct err *e);
 	void *ctx; /* of new_front */
+	struct doors *doors; /* NULL: the front speaks through its standard descriptors */
 	const struct err *start_failure; /* NULL, or why no sandbox can be made: told in API_HELLO, and
 					  * the answer to every request until the peer ends */
 };

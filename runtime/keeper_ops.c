@@ -272,6 +272,26 @@ static int do_tokens_read(struct registry *reg, struct peer *p, const void *mess
 	return 0;
 }
 
+static int check_serving(struct registry *reg, struct peer *p, const void *message, struct err *e)
+{
+	const struct api_serving *msg = message;
+
+	(void)reg;
+	(void)p;
+	return msg->refused > 1 ? err_set(e, ERR_PROTOCOL, "damaged serving message") : 0;
+}
+
+static int do_serving(struct registry *reg, struct peer *p, const void *message, struct err *e)
+{
+	const struct api_serving *msg = message;
+
+	(void)p;
+	(void)e;
+	if (reg->hooks.serving)
+		reg->hooks.serving(reg, msg->refused);
+	return 0;
+}
+
 /* ---- the table ---- */
 
 enum { ANYBODY = PEER_FRONT | PEER_CONTROL };
@@ -292,6 +312,7 @@ static const struct operation {
 	{ API_PRESENT, ANYBODY, true, true, sizeof(struct api_present), check_present, do_present },
 	{ API_TOKENS_READ, PEER_CONTROL, false, true, sizeof(struct api_header), check_nothing,
 	  do_tokens_read },
+	{ API_SERVING, PEER_FRONT, false, true, sizeof(struct api_serving), check_serving, do_serving },
 	{ API_SIGNAL, PEER_CONTROL, false, true, sizeof(struct api_signal), check_signal, do_signal },
 	{ API_STOP, PEER_CONTROL, true, true, sizeof(struct api_key_request), check_key_request,
 	  do_key_request },

@@ -202,6 +202,12 @@ void peer_send(struct peer *p, enum api_op op, uint64_t id, void *msg, size_t si
 	send_msg(p, op, id, msg, size, NULL, 0);
 }
 
+void peer_send_fds(struct peer *p, enum api_op op, uint64_t id, void *msg, size_t size, const int *fds,
+		   size_t fd_count)
+{
+	send_msg(p, op, id, msg, size, fds, fd_count);
+}
+
 void request_note(struct request *req, enum api_op op, void *msg, size_t size, const int *fds,
 		  size_t fd_count)
 {

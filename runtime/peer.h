@@ -105,3 +105,5 @@ void stage_drop(struct peer *p, uint64_t id);
 
 /* peer_send() - any message outside a request (API_HELLO). */
 void peer_send(struct peer *p, enum api_op op, uint64_t id, void *msg, size_t size);
+void peer_send_fds(struct peer *p, enum api_op op, uint64_t id, void *msg, size_t size, const int *fds,
+		   size_t fd_count);

@@ -87,6 +87,7 @@ struct registry_hooks {
 	void (*released)(struct registry *reg, struct command *waiting);
 	void (*empty)(struct registry *reg); /* closing, and the last one is gone */
 	int (*read_tokens)(struct registry *reg, struct err *e); /* the file has changed; NULL: not served */
+	void (*serving)(struct registry *reg, bool refused); /* the front says so; NULL: not of interest */
 };
 
 enum { REGISTRY_BUCKETS = 64 };

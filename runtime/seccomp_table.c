@@ -41,6 +41,8 @@ const struct seccomp_row seccomp_rows[] = {
 	  "timers and signals as descriptors" },
 	{ VERDICT_ALLOW, ALL, "sendmsg", "to the keeper; a helper hands a file back" },
 	{ VERDICT_ALLOW, INSIDE | LOOPS, "recvmsg", "from the keeper, with the files it passes" },
+	{ VERDICT_ALLOW, ROLE_FRONT, "accept4 shutdown",
+	  "HTTP: connections to a listening socket, which only the keeper can give it" },
 
 	/* The proxy: connections of sandboxes, and its own. */
 	{ VERDICT_ALLOW, ROLE_PROXY,
@@ -52,7 +54,8 @@ const struct seccomp_row seccomp_rows[] = {
 	  "walking and looking; openat2 refuses links and escapes" },
 	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER, "unlinkat renameat renameat2 fchmod fchmodat",
 	  "removing, and making removable" },
-	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER, "sendfile fsync", "handing a copy out" },
+	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER | ROLE_FRONT, "sendfile", "handing a copy out; the front: a file over HTTP" },
+	{ VERDICT_ALLOW, INSIDE | ROLE_HELPER, "fsync", "a copy that is kept" },
 
 	/* Inside: files. */
 	{ VERDICT_ALLOW, INSIDE,

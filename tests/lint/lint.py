@@ -31,7 +31,7 @@ LAYERS = (
     ("registry", ("runtime/peer*", "runtime/reap*", "runtime/output*", "runtime/registry*",
                   "runtime/exec*", "runtime/present*", "runtime/scan*", "runtime/image*", "runtime/adopt*", "runtime/lost*",
                   "runtime/egress*")),
-    ("keeper", ("runtime/control*", "runtime/keeper*", "runtime/doctor*")),
+    ("keeper", ("runtime/control*", "runtime/doors*", "runtime/notify*", "runtime/keeper*", "runtime/doctor*")),
     # The front: its own layers, and of the runtime only what FRONT_MAY_INCLUDE names.
     ("bytes", ("mcp/bounds.h", "mcp/json.*", "mcp/json_*", "mcp/base64.*", "mcp/hmac.*", "mcp/clean*", "mcp/budget*", "mcp/args*",
                "mcp/http1.*", "mcp/tls*")),
