@@ -121,7 +121,7 @@ static bool begin(struct http_exchange *x, const struct http_answer *a, enum fra
 	}
 	x->is_chunked = framing == FRAMING_STREAM && x->head.minor > 0;
 	x->has_no_body = x->head.method == HTTP_HEAD || !has_body(a);
-	c->keep = conn_can_keep(c) && (framing == FRAMING_LENGTH || x->is_chunked);
+	c->keep = http_conn_can_keep(c) && (framing == FRAMING_LENGTH || x->is_chunked);
 	write_head(c, a, framing, len);
 	return true;
 }
@@ -136,7 +136,7 @@ static void check_queue(struct http_conn *c)
 static void end(struct http_conn *c)
 {
 	check_queue(c);
-	conn_answered(c);
+	http_conn_answered(c);
 }
 
 /* ---- whole answers ---- */
@@ -172,7 +172,7 @@ void http_refuse(struct http_exchange *x, const struct http_answer *a, const cha
 	buf_done(&body);
 }
 
-void answer_unparsed(struct http_conn *c, int status, const char *why)
+void http_answer_unparsed(struct http_conn *c, int status, const char *why)
 {
 	struct http_answer a = { .status = status };
 	struct buf body;
@@ -184,7 +184,7 @@ void answer_unparsed(struct http_conn *c, int status, const char *why)
 	buf_append(&c->out, body.data, body.len);
 	buf_done(&body);
 	check_queue(c);
-	conn_answered(c);
+	http_conn_answered(c);
 }
 
 void http_send_file(struct http_exchange *x, const struct http_answer *a, int fd, uint64_t offset,
@@ -208,7 +208,7 @@ void http_stream_begin(struct http_exchange *x, const struct http_answer *a)
 	if (!begin(x, a, FRAMING_STREAM, 0))
 		x->has_no_body = true;
 	check_queue(x->c);
-	conn_touch(x->c);
+	http_conn_touch(x->c);
 }
 
 void http_stream(struct http_exchange *x, const void *data, size_t len)
@@ -223,7 +223,7 @@ void http_stream(struct http_exchange *x, const void *data, size_t len)
 	if (x->is_chunked)
 		buf_append(&c->out, "\r\n", 2);
 	check_queue(c);
-	conn_touch(c);
+	http_conn_touch(c);
 }
 
 void http_stream_end(struct http_exchange *x)
@@ -238,7 +238,7 @@ void http_stream_end(struct http_exchange *x)
 void http_abort(struct http_exchange *x)
 {
 	x->c->broken = true;
-	conn_answered(x->c);
+	http_conn_answered(x->c);
 }
 
 void http_watch(struct http_exchange *x, void (*on_gone)(void *ctx), void (*on_ready)(void *ctx),

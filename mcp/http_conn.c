@@ -31,10 +31,10 @@ static void refuse_late(struct http_conn *c)
 	static const struct http_answer late = { .status = 408 };
 
 	c->must_close = true;
-	if (c->state == CONN_BODY && c->x)
+	if (c->state == HTTP_CONN_BODY && c->x)
 		http_refuse(c->x, &late, "the body took too long");
-	else if (c->state == CONN_HEAD && c->in.len)
-		answer_unparsed(c, 408, "the request took too long");
+	else if (c->state == HTTP_CONN_HEAD && c->in.len)
+		http_answer_unparsed(c, 408, "the request took too long");
 	else
 		c->broken = true;
 }
@@ -72,7 +72,7 @@ static void kick(struct http_conn *c)
 
 /* ---- states ---- */
 
-static void wait_in(struct http_conn *c, enum conn_state state, uint64_t ms)
+static void wait_in(struct http_conn *c, enum http_conn_state state, uint64_t ms)
 {
 	c->state = state;
 	set_deadline(c, ms);
@@ -80,10 +80,10 @@ static void wait_in(struct http_conn *c, enum conn_state state, uint64_t ms)
 	TAILQ_INSERT_TAIL(&c->s->conns, c, link);
 }
 
-bool conn_is_waiting(const struct http_conn *c)
+bool http_conn_is_waiting(const struct http_conn *c)
 {
-	return c->state == CONN_HANDSHAKE || c->state == CONN_IDLE || c->state == CONN_HEAD ||
-	       c->state == CONN_LINGER;
+	return c->state == HTTP_CONN_HANDSHAKE || c->state == HTTP_CONN_IDLE || c->state == HTTP_CONN_HEAD ||
+	       c->state == HTTP_CONN_LINGER;
 }
 
 static void release_body(struct http_conn *c)
@@ -99,17 +99,17 @@ static void release_exchanges(struct http_conn *c)
 	free(take_ptr(c->over));
 }
 
-void conn_lose(struct http_conn *c)
+void http_conn_lose(struct http_conn *c)
 {
 	struct http_exchange *x = c->x;
 
-	c->state = CONN_DEAD;
+	c->state = HTTP_CONN_DEAD;
 	if (x && x->on_gone)
 		x->on_gone(x->watch_ctx);
 	release_exchanges(c);
 }
 
-bool conn_can_keep(const struct http_conn *c)
+bool http_conn_can_keep(const struct http_conn *c)
 {
 	const struct http1_head *h = &c->x->head;
 
@@ -122,16 +122,16 @@ bool conn_can_keep(const struct http_conn *c)
 
 /* The exchange stays in memory until the answer was sent: a handler may still look at the request after
  * it has answered. */
-void conn_answered(struct http_conn *c)
+void http_conn_answered(struct http_conn *c)
 {
 	c->over = take_ptr(c->x);
 	c->was_full = false;
-	c->state = c->keep && c->body_kind != BODY_NONE ? CONN_SKIP : CONN_SEND;
-	if (c->state == CONN_SKIP)
+	c->state = c->keep && c->body_kind != BODY_NONE ? HTTP_CONN_SKIP : HTTP_CONN_SEND;
+	if (c->state == HTTP_CONN_SKIP)
 		set_deadline(c, HTTP_BODY_TIMEOUT_MS);
 	else
 		loop_timer_cancel(c->s->loop, &c->deadline);
-	conn_touch(c);
+	http_conn_touch(c);
 }
 
 /* The answer was sent. */
@@ -145,7 +145,7 @@ static void next_request(struct http_conn *c)
 			tls_say_goodbye(c->tls);
 		(void)shutdown(c->source.fd, SHUT_WR);
 		c->readable = true;
-		wait_in(c, CONN_LINGER, HTTP_LINGER_MS);
+		wait_in(c, HTTP_CONN_LINGER, HTTP_LINGER_MS);
 		return;
 	}
 	c->in = c->ahead;
@@ -154,9 +154,9 @@ static void next_request(struct http_conn *c)
 	if (c->tls && tls_has_input(c->tls))
 		c->readable = true;
 	if (c->in.len)
-		wait_in(c, CONN_HEAD, HTTP_HEAD_TIMEOUT_MS);
+		wait_in(c, HTTP_CONN_HEAD, HTTP_HEAD_TIMEOUT_MS);
 	else
-		wait_in(c, CONN_IDLE, HTTP_KEEP_ALIVE_MS);
+		wait_in(c, HTTP_CONN_IDLE, HTTP_KEEP_ALIVE_MS);
 }
 
 /* ---- reading ---- */
@@ -184,7 +184,7 @@ static ssize_t receive(struct http_conn *c)
 
 static bool give_up(struct http_conn *c)
 {
-	conn_lose(c);
+	http_conn_lose(c);
 	return true;
 }
 
@@ -192,7 +192,7 @@ static bool step_handshake(struct http_conn *c)
 {
 	if (tls_handshake(c->tls) < 0)
 		return errno == EAGAIN ? false : give_up(c);
-	c->state = CONN_HEAD; /* under the deadline that runs already */
+	c->state = HTTP_CONN_HEAD; /* under the deadline that runs already */
 	return true;
 }
 
@@ -211,7 +211,7 @@ static bool deliver(struct http_conn *c)
 	struct http_exchange *x = c->x;
 
 	loop_timer_cancel(c->s->loop, &c->deadline);
-	c->state = CONN_SERVE;
+	c->state = HTTP_CONN_SERVE;
 	x->request.body = c->body.len ? c->body.data : "";
 	x->request.body_len = c->body.len;
 	c->s->handler->on_request(c->s->handler->ctx, x, &x->request);
@@ -239,7 +239,7 @@ static bool begin_body(struct http_conn *c)
 		refuse(c, 413, "the body is too large");
 		return true;
 	}
-	c->state = CONN_BODY;
+	c->state = HTTP_CONN_BODY;
 	set_deadline(c, HTTP_BODY_TIMEOUT_MS);
 	if (!x->told_to_go_on && !c->ahead.len) /* RFC 9110, 10.1.1 */
 		buf_append_str(&c->out, "HTTP/1.1 100 Continue\r\n\r\n");
@@ -256,7 +256,7 @@ static bool begin_request(struct http_conn *c, size_t used)
 	if (!x || buf_append(&c->ahead, c->in.data + used, c->in.len - used) < 0 ||
 	    http1_parse_head(&x->head, c->in.data, used, &r) < 0) {
 		free(x);
-		answer_unparsed(c, r.status, r.why);
+		http_answer_unparsed(c, r.status, r.why);
 		return true;
 	}
 	memset(x, 0, offsetof(struct http_exchange, head));
@@ -267,7 +267,7 @@ static bool begin_request(struct http_conn *c, size_t used)
 	c->x = x;
 	frame_body(c, &x->head);
 	loop_timer_cancel(c->s->loop, &c->deadline);
-	c->state = CONN_SERVE;
+	c->state = HTTP_CONN_SERVE;
 	c->s->handler->on_head(c->s->handler->ctx, x, &x->request);
 	return c->x && !c->x->answered ? begin_body(c) : true;
 }
@@ -283,15 +283,15 @@ static bool step_head(struct http_conn *c)
 		if (used > 0)
 			return begin_request(c, (size_t)used);
 		if (used == -1) {
-			answer_unparsed(c, r.status, r.why);
+			http_answer_unparsed(c, r.status, r.why);
 			return true;
 		}
 	}
 	n = receive(c);
 	if (n <= 0)
 		return n < 0 && errno == EAGAIN ? false : give_up(c);
-	if (c->state == CONN_IDLE)
-		wait_in(c, CONN_HEAD, HTTP_HEAD_TIMEOUT_MS);
+	if (c->state == HTTP_CONN_IDLE)
+		wait_in(c, HTTP_CONN_HEAD, HTTP_HEAD_TIMEOUT_MS);
 	if (buf_append(&c->in, c->s->scratch, (size_t)n) < 0)
 		return give_up(c);
 	return true;
@@ -302,7 +302,7 @@ static bool step_head(struct http_conn *c)
 /* Keep what was read of the body, unless it is only skipped. Return: a status to refuse with, 0. */
 static int keep_body(struct http_conn *c, const char *data, size_t len)
 {
-	if (c->state == CONN_SKIP) {
+	if (c->state == HTTP_CONN_SKIP) {
 		c->skipped += len;
 		return c->skipped > HTTP_SKIP_MAX ? 413 : 0;
 	}
@@ -336,9 +336,9 @@ static int take_body(struct http_conn *c)
 
 static bool refuse_body(struct http_conn *c, int status)
 {
-	if (c->state == CONN_SKIP) { /* answered already */
+	if (c->state == HTTP_CONN_SKIP) { /* answered already */
 		c->keep = false;
-		c->state = CONN_SEND;
+		c->state = HTTP_CONN_SEND;
 	} else {
 		refuse(c, status,
 		       status == 400 ? "the chunks of the body are malformed" :
@@ -353,7 +353,7 @@ static bool step_body(struct http_conn *c)
 	ssize_t n;
 	int status;
 
-	if (conn_flush(c) < 0)
+	if (http_conn_flush(c) < 0)
 		return give_up(c);
 	if (!c->ahead.len) {
 		n = receive(c);
@@ -373,9 +373,9 @@ static bool step_body(struct http_conn *c)
 		}
 		return true;
 	}
-	if (c->state == CONN_BODY)
+	if (c->state == HTTP_CONN_BODY)
 		return deliver(c);
-	c->state = CONN_SEND;
+	c->state = HTTP_CONN_SEND;
 	loop_timer_cancel(c->s->loop, &c->deadline);
 	return true;
 }
@@ -386,7 +386,7 @@ static bool step_serve(struct http_conn *c)
 {
 	struct http_exchange *x = c->x;
 
-	if (conn_flush(c) < 0 || c->peer_closed)
+	if (http_conn_flush(c) < 0 || c->peer_closed)
 		return give_up(c);
 	if (!c->was_full || !http_is_ready(x))
 		return false;
@@ -398,7 +398,7 @@ static bool step_serve(struct http_conn *c)
 
 static bool step_send(struct http_conn *c)
 {
-	int r = conn_flush(c);
+	int r = http_conn_flush(c);
 
 	if (r < 0)
 		return give_up(c);
@@ -424,19 +424,19 @@ static bool step(struct http_conn *c)
 	if (c->broken)
 		return give_up(c);
 	switch (c->state) {
-	case CONN_HANDSHAKE:
+	case HTTP_CONN_HANDSHAKE:
 		return step_handshake(c);
-	case CONN_IDLE:
-	case CONN_HEAD:
+	case HTTP_CONN_IDLE:
+	case HTTP_CONN_HEAD:
 		return step_head(c);
-	case CONN_BODY:
-	case CONN_SKIP:
+	case HTTP_CONN_BODY:
+	case HTTP_CONN_SKIP:
 		return step_body(c);
-	case CONN_SERVE:
+	case HTTP_CONN_SERVE:
 		return step_serve(c);
-	case CONN_SEND:
+	case HTTP_CONN_SEND:
 		return step_send(c);
-	case CONN_LINGER:
+	case HTTP_CONN_LINGER:
 		return step_linger(c);
 	default:
 		return false;
@@ -449,19 +449,19 @@ static uint32_t interest(const struct http_conn *c)
 {
 	uint32_t events = 0;
 
-	if (c->state != CONN_SERVE && c->state != CONN_SEND)
+	if (c->state != HTTP_CONN_SERVE && c->state != HTTP_CONN_SEND)
 		events = c->peer_closed ? 0 : EPOLLIN | EPOLLRDHUP;
-	else if (c->state == CONN_SERVE)
+	else if (c->state == HTTP_CONN_SERVE)
 		events = EPOLLRDHUP;
-	return conn_has_output(c) ? events | EPOLLOUT : events;
+	return http_conn_has_output(c) ? events | EPOLLOUT : events;
 }
 
 /* A client that does not read is a client that is gone. */
 static void watch_output(struct http_conn *c)
 {
-	if (c->state != CONN_SERVE && c->state != CONN_SEND)
+	if (c->state != HTTP_CONN_SERVE && c->state != HTTP_CONN_SEND)
 		return;
-	if (!conn_has_output(c))
+	if (!http_conn_has_output(c))
 		loop_timer_cancel(c->s->loop, &c->deadline);
 	else if (!c->deadline.deadline_ns || c->progressed)
 		set_deadline(c, HTTP_SEND_TIMEOUT_MS);
@@ -479,11 +479,11 @@ static void conn_run(struct http_conn *c)
 	unsigned int steps = 0;
 
 	c->busy = true;
-	while (c->state != CONN_DEAD && steps < STEPS_PER_TURN && step(c))
+	while (c->state != HTTP_CONN_DEAD && steps < STEPS_PER_TURN && step(c))
 		steps++;
 	c->busy = false;
-	if (c->state == CONN_DEAD) {
-		conn_free(c);
+	if (c->state == HTTP_CONN_DEAD) {
+		http_conn_free(c);
 		return;
 	}
 	if (steps == STEPS_PER_TURN)
@@ -491,16 +491,16 @@ static void conn_run(struct http_conn *c)
 	settle(c);
 }
 
-void conn_touch(struct http_conn *c)
+void http_conn_touch(struct http_conn *c)
 {
 	int r;
 
 	if (c->busy)
 		return;
-	r = conn_flush(c);
-	if (r == 0 && c->state == CONN_SEND && c->keep && !c->ahead.len && !c->tls)
+	r = http_conn_flush(c);
+	if (r == 0 && c->state == HTTP_CONN_SEND && c->keep && !c->ahead.len && !c->tls)
 		next_request(c); /* nothing is left to do here and now */
-	else if (r < 0 || c->state == CONN_SKIP || (r == 0 && c->state == CONN_SEND) ||
+	else if (r < 0 || c->state == HTTP_CONN_SKIP || (r == 0 && c->state == HTTP_CONN_SEND) ||
 		 (c->was_full && http_is_ready(c->x)))
 		kick(c);
 	settle(c);
@@ -512,7 +512,7 @@ static void on_event(struct loop_source *source, uint32_t events)
 
 	if (events & EPOLLIN)
 		c->readable = true;
-	if (events & EPOLLRDHUP && (c->state == CONN_SERVE || c->state == CONN_SEND))
+	if (events & EPOLLRDHUP && (c->state == HTTP_CONN_SERVE || c->state == HTTP_CONN_SEND))
 		c->peer_closed = true;
 	if (events & (EPOLLERR | EPOLLHUP) && !(events & EPOLLIN))
 		c->broken = true;
@@ -521,7 +521,7 @@ static void on_event(struct loop_source *source, uint32_t events)
 
 /* ---- life ---- */
 
-struct http_conn *conn_new(struct http_server *s, int fd, const struct http_client *client)
+struct http_conn *http_conn_new(struct http_server *s, int fd, const struct http_client *client)
 {
 	struct http_conn *c = calloc(1, sizeof(*c));
 	struct err e;
@@ -544,12 +544,12 @@ struct http_conn *conn_new(struct http_server *s, int fd, const struct http_clie
 	}
 	TAILQ_INSERT_TAIL(&s->conns, c, link);
 	s->conn_count++;
-	wait_in(c, c->tls ? CONN_HANDSHAKE : CONN_HEAD, HTTP_HEAD_TIMEOUT_MS);
+	wait_in(c, c->tls ? HTTP_CONN_HANDSHAKE : HTTP_CONN_HEAD, HTTP_HEAD_TIMEOUT_MS);
 	settle(c);
 	return c;
 }
 
-void conn_free(struct http_conn *c)
+void http_conn_free(struct http_conn *c)
 {
 	int fd = c->source.fd;
 

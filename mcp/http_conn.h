@@ -5,19 +5,19 @@
 
 #include "mcp/http_server.h"
 
-enum conn_state {
-	CONN_HANDSHAKE,
-	CONN_IDLE, /* between two requests */
-	CONN_HEAD,
-	CONN_BODY,
-	CONN_SERVE, /* the handler has it */
-	CONN_SKIP,  /* answered; reading what is left of a short body */
-	CONN_SEND,  /* answered; sending */
-	CONN_LINGER, /* sent and shut down; waiting for the client to close */
-	CONN_DEAD,
+enum http_conn_state {
+	HTTP_CONN_HANDSHAKE,
+	HTTP_CONN_IDLE, /* between two requests */
+	HTTP_CONN_HEAD,
+	HTTP_CONN_BODY,
+	HTTP_CONN_SERVE, /* the handler has it */
+	HTTP_CONN_SKIP,  /* answered; reading what is left of a short body */
+	HTTP_CONN_SEND,  /* answered; sending */
+	HTTP_CONN_LINGER, /* sent and shut down; waiting for the client to close */
+	HTTP_CONN_DEAD,
 };
 
-enum conn_body { BODY_NONE, BODY_LENGTH, BODY_CHUNKED }; /* what is still to be read */
+enum http_conn_body { BODY_NONE, BODY_LENGTH, BODY_CHUNKED }; /* what is still to be read */
 
 struct http_exchange {
 	struct http_conn *c;
@@ -42,7 +42,7 @@ struct http_conn {
 	struct tls *tls;	/* NULL: plain */
 	struct http_exchange *x;
 	struct http_exchange *over; /* answered, still being sent */
-	enum conn_state state;
+	enum http_conn_state state;
 	bool busy;	  /* conn_run() is on the stack */
 	bool readable;	  /* reading may give something */
 	bool peer_closed; /* the client sends nothing more */
@@ -56,7 +56,7 @@ struct http_conn {
 	size_t scanned;	  /* of in, by http1_scan_head() */
 	struct buf ahead; /* read beyond that head */
 	struct buf body;
-	enum conn_body body_kind;
+	enum http_conn_body body_kind;
 	uint64_t body_left;
 	struct http1_chunked chunked;
 	size_t body_step;	  /* read since the deadline was set */
@@ -71,27 +71,27 @@ struct http_conn {
 };
 
 /* http_conn.c */
-struct http_conn *conn_new(struct http_server *s, int fd, const struct http_client *client);
-void conn_free(struct http_conn *c);
+struct http_conn *http_conn_new(struct http_server *s, int fd, const struct http_client *client);
+void http_conn_free(struct http_conn *c);
 
-/* conn_lose() - the client is gone: tell whoever serves it. */
-void conn_lose(struct http_conn *c);
+/* http_conn_lose() - the client is gone: tell whoever serves it. */
+void http_conn_lose(struct http_conn *c);
 
-/* conn_is_waiting() - no request is being read or served: may be closed to make room. */
-bool conn_is_waiting(const struct http_conn *c);
+/* http_conn_is_waiting() - no request is being read or served: may be closed to make room. */
+bool http_conn_is_waiting(const struct http_conn *c);
 
-/* conn_answered() - the exchange has its whole answer (queued or as a file) and is over. */
-void conn_answered(struct http_conn *c);
+/* http_conn_answered() - the exchange has its whole answer (queued or as a file) and is over. */
+void http_conn_answered(struct http_conn *c);
 
-/* conn_touch() - a handler queued something: send, and go on from the loop where that is not all. */
-void conn_touch(struct http_conn *c);
+/* http_conn_touch() - a handler queued something: send, and go on from the loop where that is not all. */
+void http_conn_touch(struct http_conn *c);
 
-/* conn_can_keep() - could the connection go on after an answer given now? */
-bool conn_can_keep(const struct http_conn *c);
+/* http_conn_can_keep() - could the connection go on after an answer given now? */
+bool http_conn_can_keep(const struct http_conn *c);
 
 /* http_send.c: Return: 0 all was sent, 1 the client has to read first, -1 broken. */
-int conn_flush(struct http_conn *c);
-bool conn_has_output(const struct http_conn *c);
+int http_conn_flush(struct http_conn *c);
+bool http_conn_has_output(const struct http_conn *c);
 
 /* http_answer.c: answer a request that has no exchange. */
-void answer_unparsed(struct http_conn *c, int status, const char *why);
+void http_answer_unparsed(struct http_conn *c, int status, const char *why);

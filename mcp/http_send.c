@@ -16,7 +16,7 @@
 
 enum { KEEP_CAP = 64 * 1024, CONSUME_AT = 1024 * 1024 };
 
-bool conn_has_output(const struct http_conn *c)
+bool http_conn_has_output(const struct http_conn *c)
 {
 	return c->sent < c->out.len || c->file_fd >= 0 || (c->tls && tls_wants_write(c->tls));
 }
@@ -101,13 +101,13 @@ static int send_file(struct http_conn *c)
 	return 0;
 }
 
-int conn_flush(struct http_conn *c)
+int http_conn_flush(struct http_conn *c)
 {
 	int r = send_queue(c);
 
 	if (r == 0 && c->file_fd >= 0)
 		r = send_file(c);
-	if (r == 0 && c->tls && c->state != CONN_HANDSHAKE && tls_flush(c->tls) < 0)
+	if (r == 0 && c->tls && c->state != HTTP_CONN_HANDSHAKE && tls_flush(c->tls) < 0)
 		r = failed(c);
 	return r;
 }

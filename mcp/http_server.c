@@ -53,10 +53,10 @@ static bool make_room(struct http_server *s)
 	if (s->conn_count < HTTP_CONNECTIONS_MAX)
 		return true;
 	for (struct http_conn *c = TAILQ_FIRST(&s->conns); c; c = TAILQ_NEXT(c, link)) {
-		if (!conn_is_waiting(c))
+		if (!http_conn_is_waiting(c))
 			continue;
-		conn_lose(c);
-		conn_free(c);
+		http_conn_lose(c);
+		http_conn_free(c);
 		return true;
 	}
 	return false;
@@ -104,7 +104,7 @@ static bool accept_one(struct http_server *s, int listen_fd)
 		return errno == EINTR || errno == ECONNABORTED;
 	}
 	name_client(&client, &address);
-	if (conn_new(s, fd, &client))
+	if (http_conn_new(s, fd, &client))
 		(void)take_fd(&fd);
 	return true;
 }
@@ -159,8 +159,8 @@ void http_server_done(struct http_server *s)
 	}
 	s->listen_count = 0;
 	while ((c = TAILQ_FIRST(&s->conns))) {
-		conn_lose(c);
-		conn_free(c);
+		http_conn_lose(c);
+		http_conn_free(c);
 	}
 	loop_timer_cancel(s->loop, &s->accept_again);
 	http_server_set_identity(s, NULL);
