@@ -150,8 +150,8 @@ static void __attribute__((noreturn)) exec_front(int sock, uint32_t id, enum fro
 {
 	static const char *const kept[] = { "SANDBOX_LOG", "JOURNAL_STREAM" };
 	char number[16], settings[ARRAY_SIZE(kept)][64];
-	char *argv[] = { (char[]){ "mcp-sandbox" }, (char[]){ "@front" }, number,
-			 kind == FRONT_HTTP ? (char[]){ "http" } : (char[]){ "stdio" }, NULL };
+	char transport[8];
+	char *argv[] = { (char[]){ "mcp-sandbox" }, (char[]){ "@front" }, number, transport, NULL };
 	char *env[ARRAY_SIZE(kept) + 1] = { NULL };
 	size_t count = 0;
 	sigset_t none;
@@ -159,6 +159,7 @@ static void __attribute__((noreturn)) exec_front(int sock, uint32_t id, enum fro
 	sigemptyset(&none); /* a keeper that runs already has its signals blocked */
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	snprintf(number, sizeof(number), "%u", id);
+	snprintf(transport, sizeof(transport), "%s", kind == FRONT_HTTP ? "http" : "stdio");
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
 		const char *value = getenv(kept[i]);
 
