@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#define LIMIT_DOWNLOAD (UINT64_C(64) << 30) /* of a file behind a link; a sparse one costs a sandbox nothing */
+
 enum {
 	/* One message. A command of API_COMMAND_MAX bytes may be written with six bytes for each. */
 	LIMIT_MESSAGE = 7 * 1024 * 1024,
@@ -49,6 +51,8 @@ enum {
 	HTTP_LINGER_MAX = 16 * 1024 * 1024,
 	HTTP_LISTENERS_MAX = 4,
 	HTTP_ACCEPT_PAUSE_MS = 100, /* when there are no descriptors */
+
+	LIMIT_DOWNLOADS = 16, /* files being opened for links at once; with LIMIT_CALLS below API_REQUESTS_MAX */
 
 	LIMIT_CAPTION = 1024,
 	PROGRESS_EVERY_MS = 5000,

@@ -57,12 +57,14 @@ struct peer {
 };
 
 struct call;
+struct links;
 
 struct server {
 	struct loop *loop;
 	struct keeper_client *keeper;
 	struct call *calls; /* in flight, newest first */
 	size_t call_count;
+	const struct links *links; /* files are handed over as links; NULL: they are copied for the person */
 	/* Prepared once: results that never change. */
 	struct buf discover, initialize, tools[2]; /* tools by era */
 };

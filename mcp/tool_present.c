@@ -11,16 +11,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mcp/args.h"
 #include "mcp/call.h"
+#include "mcp/file_type.h"
 #include "mcp/json_write.h"
+#include "mcp/link.h"
 #include "mcp/bounds.h"
 #include "mcp/tools.h"
 #include "runtime/base/cleanup.h"
+#include "runtime/base/str.h"
 #include "runtime/label.h"
+
+enum { MS_PER_MIN = 60 * 1000, LINK_URL_MAX = 16 * 1024 };
 
 struct present {
 	char key[KEY_MAX];
@@ -59,6 +64,25 @@ static bool has_dotdot(const char *path)
 	return false;
 }
 
+/* Without empty components and ".": a link is spelt in one way only, and proxies merge slashes. */
+static void clean_path(char ret[API_PATH_MAX], const char *path)
+{
+	char *end = ret;
+
+	while (*path) {
+		size_t len = strcspn(path, "/");
+
+		if (len > 0 && !(len == 1 && *path == '.')) {
+			if (end != ret)
+				*end++ = '/';
+			memcpy(end, path, len);
+			end += len;
+		}
+		path += len + (path[len] == '/');
+	}
+	*end = '\0';
+}
+
 static int read_path(char ret[API_PATH_MAX], const struct json *args, struct err *e)
 {
 	static const char root[] = "/workspace/";
@@ -74,8 +98,8 @@ static int read_path(char ret[API_PATH_MAX], const struct json *args, struct err
 		return err_set(e, ERR_DENIED, "path must stay below /workspace: no \"..\" in it");
 	if (!*path || path[strlen(path) - 1] == '/')
 		return err_set(e, ERR_DENIED, "path names a directory, not a file");
-	(void)snprintf(ret, API_PATH_MAX, "%s", path);
-	return 0;
+	clean_path(ret, path);
+	return *ret ? 0 : err_set(e, ERR_DENIED, "path names a directory, not a file");
 }
 
 static int read_arguments(struct present *p, const struct json *args, struct err *e)
@@ -89,51 +113,6 @@ static int read_arguments(struct present *p, const struct json *args, struct err
 		return -1;
 	p->caption = strdup(caption);
 	return p->caption ? 0 : err_set(e, ERR_NOMEM, "no memory");
-}
-
-/* ---- content ---- */
-
-/* An information header of a known size, or it is text that begins with "BM". */
-static bool is_bmp(const unsigned char *b, size_t len)
-{
-	static const unsigned char sizes[] = { 12, 40, 52, 56, 64, 108, 124 };
-
-	return len >= 18 && !memcmp(b, "BM", 2) && !memcmp(b + 6, "\0\0\0\0", 4) &&
-	       memchr(sizes, b[14], sizeof(sizes)) && !memcmp(b + 15, "\0\0\0", 3);
-}
-
-static const char *picture_type(const unsigned char *b, size_t len)
-{
-	if (len >= 8 && !memcmp(b, "\x89PNG\r\n\x1a\n", 8))
-		return "image/png";
-	if (len >= 3 && !memcmp(b, "\xff\xd8\xff", 3))
-		return "image/jpeg";
-	if (len >= 6 && (!memcmp(b, "GIF87a", 6) || !memcmp(b, "GIF89a", 6)))
-		return "image/gif";
-	if (len >= 12 && !memcmp(b, "RIFF", 4) && !memcmp(b + 8, "WEBP", 4))
-		return "image/webp";
-	return is_bmp(b, len) ? "image/bmp" : NULL;
-}
-
-static const char *file_type(const char *name)
-{
-	static const char *const types[][2] = {
-		{ "csv", "text/csv" },         { "gif", "image/gif" },
-		{ "gz", "application/gzip" },  { "html", "text/html" },
-		{ "jpg", "image/jpeg" },       { "json", "application/json" },
-		{ "md", "text/markdown" },     { "mp3", "audio/mpeg" },
-		{ "mp4", "video/mp4" },        { "pdf", "application/pdf" },
-		{ "png", "image/png" },        { "svg", "image/svg+xml" },
-		{ "txt", "text/plain" },       { "wav", "audio/wav" },
-		{ "webp", "image/webp" },      { "xml", "application/xml" },
-		{ "zip", "application/zip" },
-	};
-	const char *dot = strrchr(name, '.');
-
-	for (size_t i = 0; dot && i < ARRAY_SIZE(types); i++)
-		if (!strcasecmp(dot + 1, types[i][0]))
-			return types[i][1];
-	return "application/octet-stream";
 }
 
 /* ---- replies ---- */
@@ -172,15 +151,8 @@ static void reply_picture(struct call *c)
 
 static void write_file_url(struct buf *b, const char *path)
 {
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/-._~";
-
 	buf_append_str(b, "file://");
-	for (; *path; path++) {
-		if (strchr(plain, *path))
-			buf_append(b, path, 1);
-		else
-			buf_printf(b, "%%%02X", (unsigned char)*path);
-	}
+	link_write_escaped(b, path);
 }
 
 /* Link blocks came with 2025-06-18; clients of older versions refuse the whole result. */
@@ -189,6 +161,15 @@ static bool knows_links(const struct call *c)
 	const char *version = c->era == ERA_MODERN ? NULL : c->peer->version;
 
 	return !version || strcmp(version, "2025-06-18") >= 0;
+}
+
+static void write_link_block(struct buf *b, const char *url, const char *name, uint64_t size)
+{
+	buf_append_str(b, ",{\"type\":\"resource_link\",\"uri\":");
+	json_write_string(b, url);
+	buf_append_str(b, ",\"name\":");
+	json_write_string(b, name);
+	buf_printf(b, ",\"mimeType\":\"%s\",\"size\":%" PRIu64 "}", file_type(name), size);
 }
 
 static void reply_copy(struct call *c, const struct api_present_done *d)
@@ -205,13 +186,66 @@ static void reply_copy(struct call *c, const struct api_present_done *d)
 	write_file_url(b, d->path);
 	call_write_text_tail(b);
 	if (knows_links(c)) {
-		buf_append_str(b, ",{\"type\":\"resource_link\",\"uri\":\"");
-		write_file_url(b, d->path);
-		buf_append_str(b, "\",\"name\":");
-		json_write_string(b, name);
-		buf_printf(b, ",\"mimeType\":\"%s\",\"size\":%" PRIu64 "}", file_type(name), d->size);
+		struct buf url;
+
+		buf_init(&url, LINK_URL_MAX);
+		write_file_url(&url, d->path);
+		if (!url.overflow)
+			write_link_block(b, url.data, name, d->size);
+		buf_done(&url);
 	}
 	call_result_end(c, false, "");
+}
+
+static void write_link_reply(struct call *c, const char *url, uint64_t size)
+{
+	struct present *p = c->state;
+	struct buf *b = call_result_begin(c);
+
+	call_write_text_head(b);
+	write_caption(b, p, size);
+	buf_printf(b, "\\nopen in browser (valid %" PRIu64 " min): ",
+		   (c->server->links->ttl_ms + MS_PER_MIN - 1) / MS_PER_MIN);
+	json_write_escaped(b, url, strlen(url));
+	call_write_text_tail(b);
+	if (knows_links(c))
+		write_link_block(b, url, base_name(p->path), size);
+	call_result_end(c, false, "");
+}
+
+static void reply_link(struct call *c, const struct api_present_done *d)
+{
+	struct present *p = c->state;
+	struct link_target t;
+	struct buf url;
+
+	if (d->size > LIMIT_DOWNLOAD) {
+		refuse(c, "the file is larger than 64 GiB", "split or compress it");
+		return;
+	}
+	memset(&t, 0, sizeof(t));
+	(void)str_copy(t.owner, sizeof(t.owner),
+		       c->request.owner ? c->request.owner : c->server->keeper->hello.owner);
+	(void)str_copy(t.key, sizeof(t.key), p->key);
+	(void)str_copy(t.path, sizeof(t.path), p->path);
+	buf_init(&url, LINK_URL_MAX);
+	if (link_write(&url, c->server->links, &t, (uint64_t)time(NULL)) < 0)
+		refuse(c, "no memory for a link", "");
+	else
+		write_link_reply(c, url.data, d->size);
+	buf_done(&url);
+}
+
+/* What the person who runs the server has to set; the model can only pass it on. */
+static void refuse_without_links(struct call *c)
+{
+	const char *missing = link_missing(c->server->links);
+	char why[128], remedy[160];
+
+	(void)snprintf(why, sizeof(why), "this server cannot make download links: %s is not set", missing);
+	(void)snprintf(remedy, sizeof(remedy), "ask the person who runs the server to set %s%s", missing,
+		       strcmp(missing, "MCP_SIGN_KEY") == 0 ? " (any 16 or more random characters)" : "");
+	refuse(c, why, remedy);
 }
 
 /* ---- course of a call ---- */
@@ -248,7 +282,7 @@ static bool try_picture(struct call *c, const struct api_present_done *d, int *f
 	if (!fd_count || !d->size || d->size > c->server->keeper->hello.image_max_bytes)
 		return false;
 	n = pread(fds[0], magic, sizeof(magic), 0);
-	p->type = n > 0 ? picture_type(magic, (size_t)n) : NULL;
+	p->type = n > 0 ? file_picture_type(magic, (size_t)n) : NULL;
 	p->data = p->type ? malloc((size_t)d->size) : NULL;
 	if (!p->data)
 		return false;
@@ -273,7 +307,13 @@ static void on_reply(struct keeper_request *r, const struct api_header *h, int *
 		refuse(c, "unexpected answer from the sandbox service", "");
 	} else if (*d->path) {
 		reply_copy(c, d);
-	} else if (!try_picture(c, d, fds, fd_count)) {
+	} else if (try_picture(c, d, fds, fd_count)) {
+		return;
+	} else if (c->server->links && link_missing(c->server->links)) {
+		refuse_without_links(c);
+	} else if (c->server->links) {
+		reply_link(c, d);
+	} else {
 		keeper_client_present(c->server->keeper, r, p->key, p->path, true);
 	}
 }
@@ -299,11 +339,12 @@ static void start_present(struct call *c, const struct json *args)
 
 static void describe_present(struct buf *b, const struct api_hello *h)
 {
-	(void)h;
 	buf_append_str(b, "Give the person a file from the sandbox's /workspace. Use it for every file "
 			  "they asked for: they cannot see the sandbox. A picture (png, jpeg, gif, webp, "
-			  "bmp) is shown; any other file is saved on their computer and the reply says "
-			  "where. Put several files into one zip first.");
+			  "bmp) is shown; any other file ");
+	buf_append_str(b, h->serves_links ? "becomes a download link: give the person that link. " :
+					    "is saved on their computer and the reply says where. ");
+	buf_append_str(b, "Put several files into one zip first.");
 }
 
 const struct tool tool_present_file = {

@@ -82,6 +82,7 @@ struct api_hello {
 	uint32_t net;
 	uint32_t max_sandboxes;
 	uint32_t as_user; /* commands run as an ordinary user unless API_EXEC_ROOT asks otherwise */
+	uint32_t serves_links; /* files are handed over as links, not as copies */
 	uint32_t project_count;
 	struct api_project project[PROJECT_MAX];
 	uint64_t timeout_default_ms, timeout_max_ms, idle_ms;

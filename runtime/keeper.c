@@ -108,6 +108,7 @@ static void say_hello(struct keeper *k, struct peer *p)
 		msg.project[i].writable = item->writable;
 		msg.project_count++;
 	}
+	msg.serves_links = k->start->kind == KEEPER_SERVICE;
 	msg.as_user = k->start->projects && k->start->projects->as_user;
 	(void)str_copy(msg.profile, sizeof(msg.profile), s->profile->name);
 	(void)str_copy(msg.image, sizeof(msg.image), s->image);

@@ -33,13 +33,13 @@ LAYERS = (
                   "runtime/egress*")),
     ("keeper", ("runtime/control*", "runtime/doors*", "runtime/notify*", "runtime/keeper*", "runtime/doctor*")),
     # The front: its own layers, and of the runtime only what FRONT_MAY_INCLUDE names.
-    ("bytes", ("mcp/bounds.h", "mcp/json.*", "mcp/json_*", "mcp/base64.*", "mcp/hmac.*", "mcp/clean*", "mcp/budget*", "mcp/args*",
+    ("bytes", ("mcp/bounds.h", "mcp/json.*", "mcp/json_*", "mcp/base64.*", "mcp/hmac.*", "mcp/link.*", "mcp/range.*", "mcp/file_type.*", "mcp/clean*", "mcp/budget*", "mcp/args*",
                "mcp/http1.*", "mcp/tls*")),
     ("protocol", ("mcp/http.h", "mcp/http_*", "mcp/auth*", "mcp/hosts*", "mcp/session*",
                   "mcp/mcp_headers*", "mcp/jsonrpc*", "mcp/protocol*", "mcp/result*", "mcp/excerpt*",
                   "mcp/keeper_client*")),
     ("tools", ("mcp/tool*", "mcp/call*", "mcp/server*")),
-    ("transports", ("mcp/transport*", "mcp/front*")),
+    ("transports", ("mcp/transport*", "mcp/download*", "mcp/front*")),
     ("main", ("mcp/config*", "mcp/cli*", "mcp/main.c")),
 )
 FRONT_LAYERS = ("bytes", "protocol", "tools", "transports")
