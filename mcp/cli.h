@@ -65,6 +65,7 @@ void cli_print_error(const struct err *e);
 
 /* The verbs (main.c has the table). */
 int cli_serve(struct cli_call *call, struct err *e);
+int cli_tls_self_signed(struct cli_call *call, struct err *e);
 int cli_exec(struct cli_call *call, struct err *e);
 int cli_ps(struct cli_call *call, struct err *e);
 int cli_stop(struct cli_call *call, struct err *e);

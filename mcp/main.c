@@ -63,6 +63,11 @@ static const struct cli_option rm_options[] = {
 	{ NULL },
 };
 
+static const struct cli_option tls_options[] = {
+	{ "host", "NAME,...", "names and addresses clients use (default: this machine's loopback)" },
+	{ NULL },
+};
+
 static const struct cli_option json_options[] = {
 	{ "json", NULL, "machine-readable" },
 	{ NULL },
@@ -110,6 +115,9 @@ static const struct cli_verb verbs[] = {
 	  .run = cli_token_list },
 	{ .name = "token rm", .synopsis = "NAME", .help = "refuse a token from now on; files stay",
 	  .args_min = 1, .args_max = 1, .run = cli_token_rm },
+	{ .name = "tls self-signed", .synopsis = "[--host NAME,...]",
+	  .help = "make a certificate and key; prints the settings that name them",
+	  .options = tls_options, .run = cli_tls_self_signed },
 	{ .name = "doctor", .synopsis = "[--json]",
 	  .help = "try everything a sandbox needs and name the repair of what is missing",
 	  .options = json_options, .run = cli_doctor },

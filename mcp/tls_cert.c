@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp/tls_cert.c - reading a certificate chain and its key
+/* mcp/tls_cert.c - reading a certificate chain and its key; making one for oneself
  *
- * Runs in the front on files that the keeper has opened, which are trusted; parsed here all the same,
- * because the keeper parses nothing. The only user of mbedTLS's certificate and key headers; 2.28 and
+ * Reading runs in the front on files that the keeper has opened, which are trusted; parsed there all the
+ * same, because the keeper parses nothing. Making runs in the command line. The only user of mbedTLS's certificate and key headers; 2.28 and
  * 3.6 differ in a few arguments.
  */
 #include "mcp/tls_cert.h"
 
 #include "mcp/tls.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
+#include <mbedtls/ecp.h>
 #include <mbedtls/pk.h>
 #include <mbedtls/version.h>
 #include <mbedtls/x509_crt.h>
@@ -144,4 +147,159 @@ void tls_cert_done(struct tls_cert *c)
 	mbedtls_pk_free(c->key);
 	free(take_ptr(c->chain));
 	free(take_ptr(c->key));
+}
+
+/* ---- one's own ---- */
+
+enum { PEM_MAX = 8 * 1024, SAN_MAX = 4 * 1024, NAME_BYTES_MAX = 253, SERIAL_BYTES = 16 };
+enum { DER_SEQUENCE = 0x30, DER_DNS_NAME = 0x82, DER_ADDRESS = 0x87, DER_LONG_2 = 0x82 };
+
+static const unsigned char oid_alt_names[] = { 0x55, 0x1d, 0x11 };
+static const unsigned char oid_key_purpose[] = { 0x55, 0x1d, 0x25 };
+static const unsigned char server_auth[] = { DER_SEQUENCE, 10,   0x06, 8,    0x2b, 0x06,
+					     0x01,	   0x05, 0x05, 0x07, 0x03, 0x01 };
+
+/* RFC 5280, 4.2.1.6: dNSName or iPAddress, always with a length of two bytes. */
+static int append_name(struct buf *b, const char *name, struct err *e)
+{
+	unsigned char address[16];
+	size_t len = inet_pton(AF_INET, name, address) == 1  ? 4 :
+		     inet_pton(AF_INET6, name, address) == 1 ? 16 :
+							       0;
+	size_t size = len ? len : strlen(name);
+	unsigned char head[4] = { len ? DER_ADDRESS : DER_DNS_NAME, DER_LONG_2, (unsigned char)(size >> 8),
+				  (unsigned char)size };
+
+	if (!size || size > NAME_BYTES_MAX ||
+	    (!len && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.*") != size)) {
+		err_set(e, ERR_USAGE, "not a host name or numeric address: %.60s", name);
+		return err_remedy(e, "give the names clients use, separated by commas");
+	}
+	buf_append(b, head, sizeof(head));
+	return buf_append(b, len ? (const char *)address : name, size);
+}
+
+static int put_alt_names(mbedtls_x509write_cert *w, const char *const *names, size_t count, struct err *e)
+{
+	unsigned char head[4] = { DER_SEQUENCE, DER_LONG_2, 0, 0 };
+	struct buf b;
+	int r = 0;
+
+	buf_init(&b, SAN_MAX);
+	buf_append(&b, head, sizeof(head));
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = append_name(&b, names[i], e);
+	if (r == 0) {
+		b.data[2] = (char)((b.len - sizeof(head)) >> 8);
+		b.data[3] = (char)(b.len - sizeof(head));
+		r = mbedtls_x509write_crt_set_extension(w, (const char *)oid_alt_names, sizeof(oid_alt_names), 0,
+							(const unsigned char *)b.data, b.len);
+		if (r)
+			err_set(e, ERR_NOMEM, "no memory for a certificate");
+	}
+	buf_done(&b);
+	return r ? -1 : 0;
+}
+
+static int put_validity(mbedtls_x509write_cert *w)
+{
+	time_t now = time(NULL), from = now - 3600, to = now + TLS_CERT_DAYS * (time_t)86400;
+	char text[2][16];
+	struct tm tm;
+
+	(void)strftime(text[0], sizeof(text[0]), "%Y%m%d%H%M%S", gmtime_r(&from, &tm));
+	(void)strftime(text[1], sizeof(text[1]), "%Y%m%d%H%M%S", gmtime_r(&to, &tm));
+	return mbedtls_x509write_crt_set_validity(w, text[0], text[1]);
+}
+
+static int put_serial(mbedtls_x509write_cert *w)
+{
+	unsigned char bytes[SERIAL_BYTES];
+
+	(void)tls_random(NULL, bytes, sizeof(bytes));
+	bytes[0] = (bytes[0] & 0x3f) | 0x40; /* positive, and not shorter for a zero in front */
+#if MBEDTLS_VERSION_NUMBER >= 0x03040000
+	return mbedtls_x509write_crt_set_serial_raw(w, bytes, sizeof(bytes));
+#else
+	mbedtls_mpi serial;
+	int r;
+
+	mbedtls_mpi_init(&serial);
+	r = mbedtls_mpi_read_binary(&serial, bytes, sizeof(bytes));
+	if (r == 0)
+		r = mbedtls_x509write_crt_set_serial(w, &serial);
+	mbedtls_mpi_free(&serial);
+	return r;
+#endif
+}
+
+static int make_key(mbedtls_pk_context *key)
+{
+	int r = mbedtls_pk_setup(key, mbedtls_pk_info_from_type(MBEDTLS_PK_ECKEY));
+
+	return r ? r : mbedtls_ecp_gen_key(MBEDTLS_ECP_DP_SECP256R1, mbedtls_pk_ec(*key), tls_random, NULL);
+}
+
+static int write_pem(mbedtls_x509write_cert *w, mbedtls_pk_context *key, struct buf *ret_chain,
+		     struct buf *ret_key)
+{
+	unsigned char text[PEM_MAX];
+	int r = mbedtls_x509write_crt_pem(w, text, sizeof(text), tls_random, NULL);
+
+	if (r == 0)
+		buf_append_str(ret_chain, (const char *)text);
+	if (r == 0)
+		r = mbedtls_pk_write_key_pem(key, text, sizeof(text));
+	if (r == 0)
+		buf_append_str(ret_key, (const char *)text);
+	explicit_bzero(text, sizeof(text));
+	return r;
+}
+
+static int fill_cert(mbedtls_x509write_cert *w, mbedtls_pk_context *key)
+{
+	static const char subject[] = "CN=mcp-sandbox"; /* clients look at the alternative names only */
+	int r = make_key(key);
+
+	mbedtls_x509write_crt_set_version(w, MBEDTLS_X509_CRT_VERSION_3);
+	mbedtls_x509write_crt_set_md_alg(w, MBEDTLS_MD_SHA256);
+	mbedtls_x509write_crt_set_subject_key(w, key);
+	mbedtls_x509write_crt_set_issuer_key(w, key);
+	if (r == 0)
+		r = mbedtls_x509write_crt_set_subject_name(w, subject);
+	if (r == 0)
+		r = mbedtls_x509write_crt_set_issuer_name(w, subject);
+	if (r == 0)
+		r = put_serial(w);
+	if (r == 0)
+		r = put_validity(w);
+	if (r == 0)
+		r = mbedtls_x509write_crt_set_basic_constraints(w, 0, -1);
+	if (r == 0)
+		r = mbedtls_x509write_crt_set_key_usage(w, MBEDTLS_X509_KU_DIGITAL_SIGNATURE);
+	return r ? r : mbedtls_x509write_crt_set_extension(w, (const char *)oid_key_purpose,
+							    sizeof(oid_key_purpose), 0, server_auth,
+							    sizeof(server_auth));
+}
+
+int tls_cert_make(const char *const *names, size_t count, struct buf *chain, struct buf *key, struct err *e)
+{
+	mbedtls_x509write_cert w;
+	mbedtls_pk_context pk;
+	int r;
+
+	if (tls_start(e) < 0)
+		return -1;
+	mbedtls_x509write_crt_init(&w);
+	mbedtls_pk_init(&pk);
+	r = fill_cert(&w, &pk);
+	if (r)
+		err_set(e, ERR_SYSTEM, "a certificate cannot be made (mbedTLS -0x%04x)", (unsigned int)-r);
+	if (r == 0)
+		r = put_alt_names(&w, names, count, e);
+	if (r == 0 && (write_pem(&w, &pk, chain, key) || chain->overflow || key->overflow))
+		r = err_set(e, ERR_SYSTEM, "a certificate cannot be written as text");
+	mbedtls_x509write_crt_free(&w);
+	mbedtls_pk_free(&pk);
+	return r ? -1 : 0;
 }

@@ -19,3 +19,9 @@ int tls_random(void *unused, unsigned char *bytes, size_t len);
 int tls_cert_parse(struct tls_cert *ret, const char *chain, size_t chain_len, const char *key,
 		   size_t key_len, struct err *e);
 void tls_cert_done(struct tls_cert *c);
+
+enum { TLS_CERT_DAYS = 397, TLS_CERT_NAMES_MAX = 16 };
+
+/* tls_cert_make() - a P-256 key and a certificate for these host names and numeric addresses, signed by
+ * itself and good for nothing else (no certificate authority), as PEM text. */
+int tls_cert_make(const char *const *names, size_t count, struct buf *chain, struct buf *key, struct err *e);
