@@ -40,6 +40,7 @@ static const struct {
 	{ "disk-free", doctor_look_disk },
 	{ "inotify", doctor_look_inotify },
 	{ "tun-device", doctor_look_tun },
+	{ "network", doctor_try_network },
 	{ "linger", doctor_look_linger },
 };
 

@@ -17,6 +17,9 @@ void doctor_say_error(struct doctor_row *row, enum doctor_status status, const s
 doctor_check_fn doctor_try_syscalls, doctor_try_userns, doctor_try_ids, doctor_try_overlay,
 	doctor_try_proc, doctor_try_memfd, doctor_try_seccomp, doctor_try_landlock;
 
+/* doctor_net.c: the way out sandboxes would get, made and let go again */
+doctor_check_fn doctor_try_network;
+
 /* doctor_host.c: what the host is set up with */
 doctor_check_fn doctor_look_cgroup, doctor_look_memory, doctor_look_pids, doctor_look_cpu,
 	doctor_look_image, doctor_look_disk, doctor_look_inotify, doctor_look_tun, doctor_look_linger;

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "runtime/base/cleanup.h"
-#include "runtime/base/log.h"
 #include "runtime/net_veth.h"
 
 const char *net_uplink_name(enum net_uplink kind)
@@ -90,6 +89,8 @@ static void note(struct uplink *u, const struct err *e)
 {
 	size_t len = strlen(u->why_not);
 
+	if (len == 0)
+		memcpy(u->remedy, e->remedy, sizeof(u->remedy));
 	(void)snprintf(u->why_not + len, sizeof(u->why_not) - len, "%s%s", len > 0 ? "; " : "",
 		       e->message);
 }
@@ -108,13 +109,10 @@ int uplink_open(struct uplink *u, enum net_mode mode, bool root, struct err *e)
 		return 0;
 	if (root)
 		note(u, &why);
-	if (uplink_try_tool(u, root, &why) == 0) {
-		log_info("network by %s%s%s", net_uplink_name(u->kind), root ? ": " : "", u->why_not);
+	if (uplink_try_tool(u, root, &why) == 0)
 		return 0;
-	}
 	note(u, &why);
 	u->kind = NET_UPLINK_PROXY;
-	log_warn("network by the proxy alone: %s", u->why_not);
 	return 0;
 }
 

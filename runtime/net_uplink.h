@@ -33,6 +33,7 @@ struct uplink {
 	enum net_uplink kind;
 	const char *tool;             /* the program's path, for pasta and slirp4netns */
 	char why_not[NET_REASON_MAX]; /* why it is nothing faster; "" */
+	char remedy[ERR_REMEDY_MAX];  /* of the first of these reasons */
 	struct net_host host;
 	/* veth */
 	int route_fd, nft_fd, slot_fd;

@@ -56,6 +56,9 @@ int registry_net_start(struct registry *reg, enum net_mode mode, bool root, stru
 	reg->net_watch.fd = -1;
 	if (uplink_open(&reg->uplink, mode, root, e) < 0)
 		return -1;
+	if (mode == NET_INTERNET)
+		log_info("sandboxes go out by %s%s%s", net_uplink_name(reg->uplink.kind),
+			 reg->uplink.why_not[0] ? ": " : "", reg->uplink.why_not);
 	if (reg->uplink.kind == NET_UPLINK_PROXY) {
 		err_set(e, ERR_HOST, "no way out for sandboxes: %s", reg->uplink.why_not);
 		return err_remedy(e, "apt-get install %s, or use SANDBOX_NET=none",

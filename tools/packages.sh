@@ -15,7 +15,8 @@ packages_build_dnf="gcc meson ninja-build pkgconf-pkg-config python3
 packages_run_dnf="shadow-utils ca-certificates"
 
 # git: the tree's rules and the clean checkout of tests/fresh; binutils: nm; zstd: compressed imports
-packages_test="strace bubblewrap cppcheck python3 procps util-linux libcap2-bin file git binutils zstd xz-utils
+# passt, slirp4netns, nftables, iproute2: the ways out of a sandbox and a host of the tests' own
+packages_test="passt slirp4netns nftables iproute2 strace bubblewrap cppcheck python3 procps util-linux libcap2-bin file git binutils zstd xz-utils
 	bzip2 attr"
 
 packages_cross="crossbuild-essential-arm64 libseccomp-dev:arm64 libcap-dev:arm64 libcjson-dev:arm64

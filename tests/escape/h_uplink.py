@@ -83,14 +83,6 @@ def check_host_side(t, w):
     denied = host.run("nft", "flush", "ruleset", check=False)
     rules = host.run("nft", "list", "ruleset").stdout.decode()
     t.ok("masquerade" in rules, "veth: flushing the host's rules leaves it", denied)
-    # a new address of the host's is denied to what runs already
-    net.ip("addr", "add", "203.0.113.77/32", "dev", "lo")
-    t.ok(net.answer("203.0.113.77", net.HOST_PORT).startswith("seen"), "  control: the host has a new address")
-    said = client.run(LABEL, "sleep 1; exec 3<>/dev/tcp/203.0.113.77/%d && timeout 3 cat <&3; cat /proc/net/route"
-                      % net.HOST_PORT)
-    t.ok("seen" not in said.output, "veth: the host's new address is refused", said)
-    t.ok("4D7100CB" in said.output, "  by a route inside", said)
-    net.ip("addr", "del", "203.0.113.77/32", "dev", "lo")
     client.process.kill()
     client.process.wait()
     for _ in range(50):
@@ -101,6 +93,47 @@ def check_host_side(t, w):
         net.time.sleep(0.1)
     t.ok("mcp-sandbox" not in rules, "veth: a killed server leaves no table", rules)
     t.ok(not any(n.startswith("mcps") for n in links), "veth: and no interface", links)
+
+
+def check_follow(t, w, way):
+    """An address the host gets while a sandbox runs is the host's as well."""
+    client = w.client(env={"SANDBOX_NET": "internet"})
+    client.run(LABEL, "true")
+    net.ip("addr", "add", "203.0.113.77/32", "dev", "lo")
+    t.ok(net.answer("203.0.113.77", net.HOST_PORT).startswith("seen"), "control: the host has a new address")
+    said = client.run(LABEL, "sleep 1; exec 3<>/dev/tcp/203.0.113.77/%d && timeout 3 cat <&3; cat /proc/net/route"
+                      % net.HOST_PORT)
+    t.ok("seen" not in said.output, "%s: the host's new address is refused" % way, said)
+    t.ok("4D7100CB" in said.output, "  by a route inside", said)
+    net.ip("addr", "del", "203.0.113.77/32", "dev", "lo")
+    client.close()
+
+
+def check_second_line(t, w):
+    """Without the routes inside, taken away by a process with every right there, the host's rules hold."""
+    client = w.client(env={"SANDBOX_NET": "internet"})
+    client.run(LABEL, "sleep 77777 >/dev/null 2>&1 &")
+    pid = next(p for p in filter(str.isdigit, os.listdir("/proc"))
+               if open("/proc/%s/cmdline" % p, "rb").read() == b"sleep\x0077777\0")
+    inside = ["nsenter", "-t", pid, "-n"]
+    code = ("import sys; sys.path.insert(0, %r); from lib import net\n"
+            "for name, where in net.everything().items(): print(name, net.answer(*where), sep='|')"
+            % os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    before = host.run(*inside, "ip", "route", "show", "type", "unreachable").stdout.decode().splitlines()
+    for family in ("-4", "-6"):
+        lines = host.run(*inside, "ip", family, "route", "show", "type", "unreachable").stdout.decode()
+        for line in lines.splitlines():
+            host.run(*inside, "ip", family, "route", "del", *line.split()[:2])
+    left = host.run(*inside, "ip", "route", "show", "type", "unreachable").stdout.decode()
+    t.ok(len(before) > 10 and not left, "control: the routes inside are taken away", (before, left))
+    found = dict(line.split("|") for line in
+                 host.run(*inside, sys.executable, "-c", code).stdout.decode().splitlines())
+    t.ok(found["internet"].startswith("seen"), "control: the internet is reached from there", found)
+    for name, said in found.items():
+        # public neighbours are denied by the routes alone: no table names them
+        if not net.MACHINES.get(name, ("", False))[1] and "public IPv6" not in name and name != "gateway, IPv6":
+            t.ok(refused(said), "host's rules: %s is refused without the routes" % name, said)
+    client.close()
 
 
 def tools_running():
@@ -160,7 +193,9 @@ def in_mode(t, mode, ways):
         prepare()
         check_internet(t, w, way, has_six)
         listener(t, w, way)
+        check_follow(t, w, way)
         if way == "veth":
+            check_second_line(t, w)
             check_host_side(t, w)
             check_abstract(t, w)
         else:
