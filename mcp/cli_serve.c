@@ -115,7 +115,6 @@ static int fill_doors(struct doors *d, const struct config *c, struct err *e)
 	    str_copy(h->public_base, sizeof(h->public_base), config_text(c, CONFIG_PUBLIC_BASE)) < 0 ||
 	    str_copy(h->allowed_hosts, sizeof(h->allowed_hosts), config_text(c, CONFIG_ALLOWED_HOSTS)) < 0 ||
 	    str_copy(h->sign_key, sizeof(h->sign_key), config_text(c, CONFIG_SIGN_KEY)) < 0 ||
-	    str_copy(h->token, sizeof(h->token), config_text(c, CONFIG_TOKEN)) < 0 ||
 	    str_copy(d->chain_path, sizeof(d->chain_path), config_text(c, CONFIG_TLS_CERT)) < 0 ||
 	    str_copy(d->key_path, sizeof(d->key_path), config_text(c, CONFIG_TLS_KEY)) < 0)
 		return err_set(e, ERR_CONFIG, "a setting of HTTP is too long");

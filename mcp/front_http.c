@@ -15,6 +15,7 @@
 #include "mcp/http_server.h"
 #include "mcp/keeper_client.h"
 #include "mcp/tls.h"
+#include "mcp/transport_http.h"
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/log.h"
@@ -28,6 +29,8 @@ struct front_http {
 	struct loop *loop;
 	struct keeper_client keeper;
 	struct http_server http;
+	struct server server;
+	struct transport_http mcp;
 	struct api_http settings;
 	bool tls_failed; /* it was asked for, and there is none */
 };
@@ -49,8 +52,11 @@ static void answer_health(struct http_exchange *x, const struct http_request *r)
  * one answer that makes all of them use the token they have. */
 static void on_head(void *ctx, struct http_exchange *x, const struct http_request *r)
 {
-	(void)ctx;
-	if (http_text_is(r->head->path, "/healthz"))
+	struct front_http *f = ctx;
+
+	if (transport_http_owns(&f->mcp, r->head->path))
+		transport_http_on_head(&f->mcp, x, r);
+	else if (http_text_is(r->head->path, "/healthz"))
 		answer_health(x, r);
 	else
 		http_refuse(x, &(struct http_answer){ .status = 404 }, "nothing here");
@@ -58,21 +64,35 @@ static void on_head(void *ctx, struct http_exchange *x, const struct http_reques
 
 static void on_request(void *ctx, struct http_exchange *x, const struct http_request *r)
 {
-	(void)ctx;
-	(void)r;
-	http_refuse(x, &(struct http_answer){ .status = 404 }, "nothing here");
+	struct front_http *f = ctx;
+
+	transport_http_on_request(&f->mcp, x, r);
+}
+
+static const char *write_error(void *ctx, const struct http_request *r, int status, const char *why,
+			       struct buf *body)
+{
+	const struct front_http *f = ctx;
+
+	if (r && transport_http_owns(&f->mcp, r->head->path))
+		return transport_http_write_error(status, why, body);
+	buf_printf(body, "%s\n", why);
+	return "text/plain";
 }
 
 /* ---- what the keeper hands in ---- */
 
 static void take_settings(struct front_http *f, const struct api_http *msg)
 {
+	struct hosts hosts = { f->settings.public_base, f->settings.allowed_hosts };
+
 	f->settings = *msg;
 	f->settings.path[API_HTTP_TEXT_MAX - 1] = '\0';
 	f->settings.public_base[API_HTTP_TEXT_MAX - 1] = '\0';
 	f->settings.allowed_hosts[API_HTTP_TEXT_MAX - 1] = '\0';
 	f->settings.sign_key[API_HTTP_TEXT_MAX - 1] = '\0';
-	f->settings.token[API_HTTP_TEXT_MAX - 1] = '\0';
+	transport_http_configure(&f->mcp, f->settings.path, &hosts, msg->flags & API_HTTP_NO_TOKEN,
+				 msg->flags & API_HTTP_BEHIND_PROXY);
 }
 
 static int read_file(int fd, char *text, size_t *ret_len, const char *what, struct err *e)
@@ -141,6 +161,13 @@ static void on_doors(void *ctx, const struct api_header *h, int *fds, size_t fd_
 		take_sockets(f, fds, fd_count);
 }
 
+static void on_tokens(void *ctx, const struct api_tokens *tokens)
+{
+	struct front_http *f = ctx;
+
+	transport_http_set_tokens(&f->mcp, tokens);
+}
+
 /* ---- life ---- */
 
 static void on_drained(void *ctx)
@@ -158,18 +185,23 @@ static void on_gone(void *ctx, const struct err *e)
 
 static int serve(struct front_http *f, struct err *e)
 {
-	static const struct http_handler handler = { on_head, on_request, NULL, NULL };
+	const struct http_handler handler = { on_head, on_request, write_error, f };
 	int status = -1;
 
 	f->keeper.on_drained = on_drained;
 	f->keeper.on_doors = on_doors;
+	f->keeper.on_tokens = on_tokens;
 	f->keeper.on_gone = on_gone;
 	f->keeper.ctx = f;
 	http_server_init(&f->http, f->loop, &handler);
-	if (keeper_client_watch(&f->keeper, f->loop, e) == 0)
+	transport_http_init(&f->mcp, &f->server);
+	if (server_init(&f->server, f->loop, &f->keeper, e) == 0 &&
+	    keeper_client_watch(&f->keeper, f->loop, e) == 0)
 		status = loop_run(f->loop, e);
-	http_server_done(&f->http);
 	keeper_client_done(&f->keeper);
+	server_done(&f->server);
+	transport_http_done(&f->mcp);
+	http_server_done(&f->http);
 	return status;
 }
 

@@ -463,6 +463,8 @@ bool transport_http_owns(const struct transport_http *t, struct http_text path)
 {
 	size_t len = strlen(t->path);
 
+	if (len == 0)
+		return false;
 	if (path.len == len + 1 && path.data[len] == '/')
 		path.len--;
 	return path.len == len && memcmp(path.data, t->path, len) == 0;
@@ -474,14 +476,21 @@ void transport_http_set_tokens(struct transport_http *t, const struct api_tokens
 	memcpy(t->sessions.key, tokens->session_key, sizeof(t->sessions.key));
 }
 
-void transport_http_init(struct transport_http *t, struct server *server, const char *path,
-			 const struct hosts *hosts, bool no_token, bool behind_proxy)
+void transport_http_init(struct transport_http *t, struct server *server)
 {
 	memset(t, 0, sizeof(*t));
 	t->server = server;
+	t->path = "";
+	auth_init(&t->auth, false, false);
+}
+
+void transport_http_configure(struct transport_http *t, const char *path, const struct hosts *hosts,
+			      bool no_token, bool behind_proxy)
+{
 	t->path = path;
 	t->hosts = *hosts;
-	auth_init(&t->auth, no_token, behind_proxy);
+	t->auth.no_token = no_token;
+	t->auth.behind_proxy = behind_proxy;
 }
 
 void transport_http_done(struct transport_http *t)

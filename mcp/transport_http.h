@@ -21,9 +21,12 @@ struct transport_http {
 	struct http_post *posts; /* being answered */
 };
 
-/* transport_http_init() - path, public_base and allowed_hosts are borrowed. */
-void transport_http_init(struct transport_http *t, struct server *server, const char *path,
-			 const struct hosts *hosts, bool no_token, bool behind_proxy);
+/* transport_http_init() - nobody may come in, and no path is the endpoint's. */
+void transport_http_init(struct transport_http *t, struct server *server);
+
+/* transport_http_configure() - path and the texts of hosts are borrowed. */
+void transport_http_configure(struct transport_http *t, const char *path, const struct hosts *hosts,
+			      bool no_token, bool behind_proxy);
 void transport_http_done(struct transport_http *t);
 
 /* transport_http_set_tokens() - who may come in from now on; also the key of sessions. */

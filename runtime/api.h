@@ -106,7 +106,6 @@ struct api_http {
 	char public_base[API_HTTP_TEXT_MAX];
 	char allowed_hosts[API_HTTP_TEXT_MAX];
 	char sign_key[API_HTTP_TEXT_MAX]; /* a secret */
-	char token[API_HTTP_TEXT_MAX];    /* a secret: the default owner's */
 };
 
 struct api_serving {

@@ -119,7 +119,8 @@ static void set_up(void)
 		else if (!strncmp(word, "path=", 5))
 			path = word + 5;
 	}
-	transport_http_init(&transport, &server, path, &hosts, no_token, proxy);
+	transport_http_init(&transport, &server);
+	transport_http_configure(&transport, path, &hosts, no_token, proxy);
 }
 
 int main(void)
