@@ -253,6 +253,11 @@ static int print_dump(const struct config *config, struct err *e)
 	return r;
 }
 
+static const char *default_profile(const struct cli_call *call)
+{
+	return call->verb && call->verb->profile ? call->verb->profile : "code";
+}
+
 /* Return: 1 when the option did all there is to do, 0 go on, -1. */
 static int serve_common(struct cli_call *call, const struct common_options *common,
 			const struct cli_verb *verbs, size_t count, struct err *e)
@@ -269,7 +274,7 @@ static int serve_common(struct cli_call *call, const struct common_options *comm
 		return 0;
 	if (config_load_environment(&call->config, environ, e) < 0 ||
 	    config_load_file(&call->config, common->config_path, e) < 0 ||
-	    config_finish(&call->config, "code", e) < 0)
+	    config_finish(&call->config, default_profile(call), e) < 0)
 		return -1;
 	if (common->dump)
 		return print_dump(&call->config, e) < 0 ? -1 : 1;

@@ -45,6 +45,7 @@ struct cli_verb {
 	size_t args_min, args_max;
 	bool takes_command; /* "-- argv..." is required */
 	bool hidden;
+	const char *profile; /* default of SANDBOX_PROFILE; NULL: code */
 	int (*run)(struct cli_call *call, struct err *e);
 };
 

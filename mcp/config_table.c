@@ -193,7 +193,7 @@ static bool is_subid(const char *text)
 const struct config_row config_table[CONFIG_COUNT] = {
 	[CONFIG_PROFILE] = { "SANDBOX_PROFILE", "profile", CONFIG_TYPE_CHOICE,
 			     .max = PROFILE_COUNT - 1,
-			     .choices = profile_choices, .found = "`code` for stdio and exec",
+			     .choices = profile_choices, .found = "`chat` for serve, else `code`",
 			     .help = "tools, limits and network a sandbox starts from" },
 	[CONFIG_MEMORY] = { "SANDBOX_MEMORY", "memory", CONFIG_TYPE_SIZE, .min = 16 * MIB,
 			    .max = 16 * 1024 * GIB, .by_profile = profile_memory,

@@ -77,6 +77,8 @@ static const struct cli_verb verbs[] = {
 	{ .name = "stdio", .synopsis = "[--profile P] [--net MODE] [--mount ro|rw:HOSTDIR[:PATH]]... [--owner OWNER]",
 	  .help = "serve MCP on standard input and output", .options = stdio_options,
 	  .run = verb_stdio },
+	{ .name = "serve", .synopsis = "[--profile P] [--net MODE] [--host ADDRESS] [--port N]",
+	  .help = "serve MCP over HTTP, until told to end", .profile = "chat", .run = cli_serve },
 	{ .name = "exec", .synopsis = "LABEL [--mount ro|rw:HOSTDIR[:PATH]]... [--timeout TIME] [--owner OWNER] -- COMMAND [ARGUMENT...]",
 	  .help = "run a command in a sandbox (a single word is a bash command line)",
 	  .options = exec_options, .args_min = 1, .args_max = 1, .takes_command = true,

@@ -11,13 +11,16 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from lib import escape, host, image, tap
 
 PACKAGES = ("node-linux-%s@22" % {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine, "x64"),
             "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/sdk@1.32.2",
-            "@modelcontextprotocol/client@2.4.0")
+            "@modelcontextprotocol/client@2.4.0", "mcp-remote@0.15.1")
+
+TOKEN = "a-token-of-the-tests"
 
 
 def install(directory):
@@ -37,7 +40,7 @@ def packages():
     if given:
         return given
     directory = os.path.join(image.CACHE, "node")
-    if not os.path.isdir(directory + "/node_modules/@modelcontextprotocol/client"):
+    if not os.path.isdir(directory + "/node_modules/mcp-remote"):
         install(directory)
     return directory
 
@@ -58,28 +61,38 @@ class Node:
         return subprocess.run([self.node, script, *args], capture_output=True, timeout=timeout, cwd=self.world.dir,
                               env=self.world.environment(), stdin=subprocess.DEVNULL, preexec_fn=self.world.cgroup.enter, check=False)
 
-    def inspect(self, era, *args):
+    def inspect(self, where, era, *args):
         script = self.directory + "/node_modules/.bin/mcp-inspector"
-        return self.run(os.path.realpath(script), "--cli", self.server, "--protocol-era", era, *args)
+        return self.run(os.path.realpath(script), "--cli", *where, "--protocol-era", era, *args)
+
+    def bridge(self, url, token):
+        """mcp-remote between standard input and output and the server over HTTP, as a command."""
+        path = os.path.join(self.world.dir, "bridge")
+        script = os.path.realpath(self.directory + "/node_modules/.bin/mcp-remote")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\nexec '%s' '%s' '%s' --transport http-only --allow-http --header "
+                    "'Authorization: Bearer %s'\n" % (self.node, script, url, token))
+        os.chmod(path, 0o755)
+        return path
 
 
-def inspector(t, node):
+def inspector(t, node, where):
     for era in ("legacy", "auto", "modern"):
-        done = node.inspect(era, "--method", "tools/list", "--strict")
+        done = node.inspect(where, era, "--method", "tools/list", "--strict")
         t.ok(done.returncode == 0 and b"run_command" in done.stdout, "inspector, %s: tools/list, strict" % era,
              done.stdout[-1000:] + done.stderr[-1000:])
-        done = node.inspect(era, "--method", "tools/call", "--tool-name", "run_command", "--tool-args-json",
+        done = node.inspect(where, era, "--method", "tools/call", "--tool-name", "run_command", "--tool-args-json",
                             '{"command":"echo from the inspector","sandbox":"inspector"}', "--format", "json")
         t.ok(done.returncode == 0 and b"from the inspector\\n" in done.stdout, "inspector, %s: tools/call" % era,
              done.stdout[-1000:] + done.stderr[-1000:])
-    done = node.inspect("auto", "--method", "tools/call", "--tool-name", "run_command", "--tool-args-json", "{}")
+    done = node.inspect(where, "auto", "--method", "tools/call", "--tool-name", "run_command", "--tool-args-json", "{}")
     t.same(done.returncode, 5, "inspector: a refusal is a tool error")
 
 
-def sdk(t, node):
+def sdk(t, node, eras, *where):
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sdk_client.mjs")
-    for era in ("v1", "legacy", "auto", "modern"):
-        done = node.run(script, node.directory, era, node.server)
+    for era in eras:
+        done = node.run(script, node.directory, era, *where)
         t.same(done.returncode, 0, "SDK, %s: runs" % era)
         if done.returncode:
             t.diag((done.stdout + done.stderr).decode()[-1500:])
@@ -90,14 +103,36 @@ def sdk(t, node):
         t.ok(" [exit 3]" in seen["first"] and seen["first"].endswith("\nhello\n"), "SDK, %s: a command" % era, seen["first"])
         t.same([x[-2:] for x in seen["parallel"]], ["1\n", "2\n", "3\n"], "SDK, %s: three at once" % era)
         t.ok(seen["aborted"] != "answered", "SDK, %s: an aborted call" % era, seen["aborted"])
+        t.ok(no_process("sleep 7801"), "SDK, %s: whose process is gone" % era)
         t.ok(seen["progress"] and seen["progress"][0].startswith("running 5 s"), "SDK, %s: progress" % era, seen["progress"])
+        t.same(seen["image"], ["image/png"], "SDK, %s: a picture" % era)
         t.same((seen["refused"], seen["unknown"]), (True, -32602), "SDK, %s: errors" % era)
+
+
+def no_process(words):
+    for _ in range(100):
+        if subprocess.run(["pgrep", "-fx", words], capture_output=True, check=False).returncode == 1:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def over_http(t, node, world):
+    with world.serve(env={"MCP_TOKEN": TOKEN, "SANDBOX_NET": "none"}) as server:
+        t.prefix = "root, HTTP: "
+        where = (server.url, "--transport", "http", "--header", "Authorization: Bearer " + TOKEN)
+        escape.guarded(t, inspector, node, where)
+        escape.guarded(t, sdk, node, ("v1", "legacy", "auto", "modern"), server.url, TOKEN)
+        t.prefix = "root, mcp-remote: "
+        escape.guarded(t, sdk, node, ("v1",), node.bridge(server.url, TOKEN))
+        t.prefix = "root: "
 
 
 def run(t, world):
     node = Node(directory, world)
-    escape.guarded(t, inspector, node)
-    escape.guarded(t, sdk, node)
+    escape.guarded(t, inspector, node, (node.server,))
+    escape.guarded(t, sdk, node, ("v1", "legacy", "auto", "modern"), node.server)
+    escape.guarded(t, over_http, node, world)
 
 
 def control(t):

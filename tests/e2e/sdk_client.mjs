@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The official TypeScript SDK against a server: node sdk_client.mjs PACKAGES v1|legacy|auto|modern COMMAND...
+// or a URL and a token instead of the command.
 // Prints one JSON object with what it saw.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -11,15 +12,20 @@ const load = async (name) => import(pathToFileURL(require.resolve(name)));
 async function makeClient() {
 	const info = { name: "mcp-sandbox-tests", version: "1" };
 	const server = { command, args, env: process.env, stderr: "inherit" };
+	const isUrl = command.startsWith("http");
+	const http = [new URL(isUrl ? command : "http://x"),
+		{ requestInit: { headers: { Authorization: "Bearer " + args[0] } } }];
 	if (era === "v1") {
 		const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
 		const { StdioClientTransport } = await load("@modelcontextprotocol/sdk/client/stdio.js");
-		return [new Client(info), new StdioClientTransport(server)];
+		const { StreamableHTTPClientTransport } = await load("@modelcontextprotocol/sdk/client/streamableHttp.js");
+		return [new Client(info), isUrl ? new StreamableHTTPClientTransport(...http) : new StdioClientTransport(server)];
 	}
-	const { Client } = await load("@modelcontextprotocol/client");
+	const { Client, StreamableHTTPClientTransport } = await load("@modelcontextprotocol/client");
 	const { StdioClientTransport } = await load("@modelcontextprotocol/client/stdio");
 	const mode = era === "modern" ? { pin: "2026-07-28" } : era;
-	return [new Client(info, { versionNegotiation: { mode } }), new StdioClientTransport(server)];
+	return [new Client(info, { versionNegotiation: { mode } }),
+		isUrl ? new StreamableHTTPClientTransport(...http) : new StdioClientTransport(server)];
 }
 
 const [client, transport] = await makeClient();
@@ -37,6 +43,9 @@ setTimeout(() => abort.abort(), 500);
 seen.aborted = await run("sleep 7801", { signal: abort.signal }).then(() => "answered", (e) => String(e.name));
 seen.progress = [];
 await run("sleep 6", { onprogress: (p) => seen.progress.push(p.message) });
+await run("printf 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==' | base64 -d > dot.png");
+const image = await client.callTool({ name: "present_file", arguments: { sandbox: "sdk " + era, path: "dot.png" } });
+seen.image = image.content.filter((c) => c.type === "image").map((c) => c.mimeType);
 seen.refused = await client.callTool({ name: "run_command", arguments: {} }).then((r) => r.isError, (e) => String(e));
 seen.unknown = await client.callTool({ name: "nope", arguments: {} }).then(() => "answered", (e) => e.code);
 await client.close();

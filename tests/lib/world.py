@@ -39,6 +39,38 @@ class Done:
         return "status %d\n%s%s" % (self.status, self.out, self.err)
 
 
+class Server:
+    """A running "serve", on a port of its own."""
+
+    def __init__(self, process):
+        self.process = process
+        self.log = b""
+        while not self.log.endswith(b"\n") or b"listening on " not in self.log:
+            line = process.stderr.readline()
+            if not line:
+                raise RuntimeError("serve ended: %s" % self.log.decode("utf-8", "replace"))
+            self.log += line
+        self.url = re.search(rb"listening on (\S+)", self.log)[1].decode()
+        self.port = int(re.search(r":(\d+)/", self.url)[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.end()
+
+    def end(self, timeout=10):
+        """Return: its exit status."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.log += self.process.communicate(timeout=timeout)[1]
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+        return self.process.returncode
+
+
 class World:
     def __init__(self, mode):
         self.mode = mode
@@ -110,6 +142,10 @@ class World:
     def exec(self, label, *argv, timeout=60, **kwargs):
         """One command in a sandbox that lives no longer. A single argument is a shell command."""
         return self.run("exec", label, "--", *argv, timeout=timeout, **kwargs)
+
+    def serve(self, *args, env=None, **kwargs):
+        return Server(self.popen("serve", "--port", "0", *args, env=env, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **kwargs))
 
     def client(self, *args, env=None, **kwargs):
         """A running server on standard input and output, and its client."""
