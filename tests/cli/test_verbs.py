@@ -151,7 +151,7 @@ def test_refusals(t, w):
     rows = (
         (["exec", "x"], {}, 2, "no command"),
         (["exec", "x", "--timeout", "soon", "--", "true"], {}, 2, "--timeout"),
-        (["exec", "x", "--owner", "me", "--", "true"], {}, 2, "--owner"),
+        (["exec", "x", "--owner", "M.E.", "--", "true"], {}, 2, "--owner"),
         (["exec", "", "--", "true"], {}, 2, "label"),
         (["destroy", "x"], {}, 2, "destroy"),
         (["ps", "--jsn"], {}, 2, "--jsn"),
