@@ -38,9 +38,16 @@ def tool(client, name, timeout=60, **arguments):
 
 def wait_until(condition, timeout=PATIENCE):
     deadline = time.monotonic() + timeout
-    while not condition() and time.monotonic() < deadline:
+    while not (met := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    return condition()
+    return met
+
+
+def in_background(seconds):
+    """Shell text that starts a sleep nobody waits for, and ends when it is a sleep: until then it is a copy
+    of the shell, which whoever looks for a process that has ended would not find either."""
+    return ("nohup sleep %d >/dev/null 2>&1 & until [ \"$(cat /proc/$!/comm)\" = sleep ]; do sleep 0.01; done"
+            % seconds)
 
 
 def commands_on_host(marker):
@@ -89,7 +96,7 @@ def labels(t, world):
          "the hostname is the key", first)
     other = client.run("blue fox", "ls /workspace; ps ax | wc -l")
     t.ok(other.new and not other.output.startswith("f"), "another label sees neither its files", other)
-    client.run("amber otter", "nohup sleep 7101 >/dev/null 2>&1 &")
+    client.run("amber otter", in_background(7101))
     t.ok("7101" not in client.run("blue fox", "ps ax").output, "nor its processes")
     for label in ("", "x" * 257, None):
         refused = client.run(label, "true")
@@ -189,9 +196,9 @@ def concurrency(t, world):
     start = time.monotonic()
     ids = [client.start_run("par", "sleep 1; echo %d" % i) for i in range(6)]
     t.same([client.wait_run(i).output for i in ids], ["%d\n" % i for i in range(6)], "six commands at once")
-    t.ok(time.monotonic() - start < 5, "side by side", time.monotonic() - start)
+    t.ok(time.monotonic() - start < 6, "side by side", time.monotonic() - start)
     long = client.start_run("par", "sleep 7401; echo never")
-    time.sleep(0.5)
+    t.ok(wait_until(lambda: commands_on_host("\x007401")), "another runs")
     client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": long}})
     t.ok(wait_until(lambda: not commands_on_host("\x007401")), "a cancelled command's tree is killed")
     client.run("par", "true")
@@ -298,7 +305,7 @@ def files(t, world):
 
 def recycling(t, world):
     client = world.client(env={"SANDBOX_IDLE": "1s", "SANDBOX_MAX": "2"})
-    client.run("keep", "echo stays > f; echo layer > /root/g; nohup sleep 7501 >/dev/null 2>&1 &")
+    client.run("keep", "echo stays > f; echo layer > /root/g; " + in_background(7501))
     info = tool(client, "sandbox_info").text
     t.ok("(1/2)" in info and "keep-" in info and "Network: none" in info, "sandbox_info", info)
     t.ok(wait_until(lambda: not commands_on_host("\x007501")), "an idle sandbox is recycled, its processes end")
@@ -337,16 +344,16 @@ def two_servers(t, world):
 
 def ends(t, world):
     client = world.client()
-    client.run("end", "nohup sleep 7601 >/dev/null 2>&1 &")
+    client.run("end", in_background(7601))
     client.start_run("end", "sleep 7602")
-    time.sleep(0.3)
+    t.ok(wait_until(lambda: commands_on_host("\x007602")), "a command runs")
     start = time.monotonic()
     status = client.close()
     took = time.monotonic() - start
     t.ok(status == 0 and took < 2, "end of input: status 0 within 2 s (%.2f s)" % took, status)
     t.ok(not commands_on_host("\x00760"), "nothing is left running", commands_on_host("\x00760"))
     client = world.client()
-    client.run("end", "nohup sleep 7603 >/dev/null 2>&1 &")
+    client.run("end", in_background(7603))
     client.process.kill()
     t.ok(wait_until(lambda: not commands_on_host("\x007603")), "kill -9 of the server ends its sandboxes")
     client.close()
