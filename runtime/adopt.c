@@ -15,6 +15,7 @@
 
 #include "runtime/base/cleanup.h"
 #include "runtime/base/log.h"
+#include "runtime/registry_net.h"
 #include "runtime/base/proc.h"
 #include "runtime/base/sys.h"
 
@@ -179,6 +180,15 @@ static int take_over(struct adoption *a, struct err *e)
 		return -1;
 	if (fill(sb, &a->dir_fd, &a->rec, &lost, e) < 0 ||
 	    loop_add(a->reg->loop, &sb->init_watch, pidfd, EPOLLIN, on_init_ended, sb, e) < 0) {
+		give_back(sb);
+		return -1;
+	}
+	sb->launch.pidfd = pidfd;
+	if (registry_net_adopt(sb, e) < 0) {
+		loop_remove(&sb->init_watch);
+		(void)registry_net_detach(sb);
+		net_close_sockets(sb->launch.socket);
+		sb->launch.pidfd = -1;
 		give_back(sb);
 		return -1;
 	}

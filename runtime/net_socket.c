@@ -2,8 +2,8 @@
 /* runtime/net_socket.c - sockets made inside a sandbox's network namespace and served outside it
  *
  * The first half runs in the child, as the sandbox's root with every capability over its namespaces,
- * before anything of the sandbox runs: plain system calls, no memory. The second half runs in the
- * keeper and takes descriptors from that child only, by a message whose content it does not look at
+ * before anything of the sandbox runs, or in a fork of a keeper that takes it over: plain system calls,
+ * no memory. The second half runs in the keeper and takes descriptors from that child only, by a message whose content it does not look at
  * beyond which sockets there are.
  */
 #include "runtime/net.h"
@@ -12,14 +12,21 @@
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
 
 _Static_assert((int)NET_SOCKET_COUNT <= (int)FD_PASS_MAX, "all sockets fit one message");
+
+enum { REJOIN_MS = 1000 };
 
 /* What the child says with the descriptors: which they are, one bit each, lowest first. */
 struct socket_message {
@@ -125,4 +132,38 @@ int net_recv_sockets(int channel, int ret[NET_SOCKET_COUNT], struct err *e)
 		return 0;
 	net_close_sockets(ret);
 	return err_set(e, ERR_PROTOCOL, "a new sandbox has sent %zu sockets in %zd bytes", next, len);
+}
+
+/* ---- taking over ---- */
+
+static _Noreturn void rejoin(int pidfd, int channel, bool proxy)
+{
+	if (setns(pidfd, CLONE_NEWUSER | CLONE_NEWNET) < 0 ||
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || net_send_sockets(channel, proxy) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+int net_rejoin_sockets(int pidfd, bool proxy, int ret[NET_SOCKET_COUNT], struct err *e)
+{
+	_cleanup_fd_ int ours = -1, theirs = -1;
+	struct pollfd p = { .events = POLLIN };
+	int ends[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+		return err_sys(e, "make the sockets of a sandbox again");
+	p.fd = ours = ends[0];
+	theirs = ends[1];
+	pid = fork();
+	if (pid == 0)
+		rejoin(pidfd, theirs, proxy);
+	if (pid < 0)
+		return err_sys(e, "make the sockets of a sandbox again");
+	close_fd(&theirs);
+	if (poll(&p, 1, REJOIN_MS) <= 0)
+		(void)kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return net_recv_sockets(ours, ret, e);
 }

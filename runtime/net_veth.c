@@ -197,13 +197,28 @@ int uplink_try_veth(struct uplink *u, struct err *e)
 
 /* ---- one sandbox ---- */
 
+static void link_name(const struct uplink *u, unsigned int link, char ret[IF_NAMESIZE])
+{
+	(void)snprintf(ret, IF_NAMESIZE, NET_VETH_PREFIX "%02x%02x", u->slot, link);
+}
+
+/* A pair may be there without being ours to count: of a sandbox taken over from a keeper before us, or one
+ * that the kernel is still taking away. */
+static bool is_free(const struct uplink *u, unsigned int link)
+{
+	char name[IF_NAMESIZE];
+
+	link_name(u, link, name);
+	return !u->used[link] && if_nametoindex(name) == 0;
+}
+
 int net_veth_prepare(struct uplink *u, struct net_inside *ret, unsigned int *ret_link, struct err *e)
 {
 	unsigned int n = 0;
 
 	for (unsigned int tries = 0; tries < NET_LINKS_MAX && n == 0; tries++) {
 		u->next = u->next % NET_LINKS_MAX + 1;
-		if (!u->used[u->next])
+		if (is_free(u, u->next))
 			n = u->next;
 	}
 	if (n == 0)
@@ -278,7 +293,7 @@ int net_veth_connect(struct uplink *u, const struct net_inside *inside, unsigned
 	char name[IF_NAMESIZE];
 	int index = HOST_INDEX_FIRST + (int)(u->slot << LINKS_BITS | link);
 
-	(void)snprintf(name, sizeof(name), NET_VETH_PREFIX "%02x%02x", u->slot, link);
+	link_name(u, link, name);
 	if (make_pair(u, name, index, child) < 0 ||
 	    set_up_host_end(name, inside->address[1].family != 0) < 0)
 		return -1;

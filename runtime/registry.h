@@ -65,6 +65,8 @@ struct sandbox {
 	struct reap_child tool;       /* the guard of a user-mode uplink */
 	int tool_hold;                /* that one lives while it is open */
 	struct loop_timer tool_retry;
+	uint64_t tool_started_ns;
+	uint32_t tool_failures; /* in a row */
 	uint64_t created_ns, idle_since_ns, stop_deadline_ns, generation;
 	struct err why; /* why it is being stopped */
 	bool overdue;   /* teardown has passed its deadline; said once */

@@ -17,6 +17,8 @@
 enum {
 	SETTLE_MS = 200,     /* addresses come in bursts: an interface, its routes, IPv6 a little later */
 	TOOL_RETRY_MS = 1000,
+	TOOL_STEADY_MS = 60 * 1000, /* one that served so long has not failed from the start */
+	TOOL_FAILURES_MAX = 5,
 };
 
 /* ---- following the host ---- */
@@ -91,6 +93,16 @@ void registry_net_stop(struct registry *reg)
 
 static int start_tool(struct sandbox *sb, struct err *e);
 
+/* Whoever it is that cannot be served is not worth a process each second for ever. */
+static bool may_retry(struct sandbox *sb)
+{
+	uint64_t now = loop_now_ns();
+	bool steady = now - sb->tool_started_ns > TOOL_STEADY_MS * UINT64_C(1000000);
+
+	sb->tool_failures = steady ? 1 : sb->tool_failures + 1;
+	return sb->tool_failures <= TOOL_FAILURES_MAX;
+}
+
 static void on_tool_retry(struct loop_timer *t)
 {
 	struct sandbox *sb = t->ctx;
@@ -111,7 +123,11 @@ static void on_tool_ended(struct reap_child *c, struct reap_status status)
 	close_fd(&sb->tool_hold);
 	if (sb->state == SANDBOX_READY) {
 		log_warn("%s: %s ended with status %d", sb->key, name, status.exit_code);
-		(void)loop_timer_set(sb->reg->loop, &sb->tool_retry, TOOL_RETRY_MS, on_tool_retry, sb);
+		if (!may_retry(sb))
+			log_error("%s: has no network until it is stopped and used again", sb->key);
+		else
+			(void)loop_timer_set(sb->reg->loop, &sb->tool_retry, TOOL_RETRY_MS, on_tool_retry,
+					     sb);
 		return;
 	}
 	if (sb->state == SANDBOX_CREATING) {
@@ -132,6 +148,7 @@ static int start_tool(struct sandbox *sb, struct err *e)
 
 	if (pid < 0)
 		return -1;
+	sb->tool_started_ns = loop_now_ns();
 	if (reap_watch(reg->reaper, &sb->tool, pid, on_tool_ended, sb) < 0)
 		return err_set(e, ERR_SYSTEM, "%s is not our child", reg->uplink.tool);
 	return 0;
@@ -163,6 +180,22 @@ int registry_net_attach(struct sandbox *sb, struct err *e)
 		     sb, e) < 0)
 		return -1;
 	return start_tool(sb, e) < 0 ? -1 : 0;
+}
+
+int registry_net_adopt(struct sandbox *sb, struct err *e)
+{
+	struct uplink *u = &sb->reg->uplink;
+	unsigned int link = 0;
+
+	if (!net_has_sockets(u->mode))
+		return 0;
+	if (net_rejoin_sockets(sb->launch.pidfd, net_uses_proxy(u->mode, u->kind), sb->launch.socket, e) < 0)
+		return -1;
+	if (net_has_tap(u->kind))
+		return uplink_prepare(u, &sb->launch.inside, &link, e) < 0 ? -1 : start_tool(sb, e);
+	/* A pair of interfaces has its number as long as it is there: net_veth_prepare() looks. */
+	sb->launch.inside = (struct net_inside){ .mode = u->mode, .uplink = u->kind };
+	return 0;
 }
 
 bool registry_net_detach(struct sandbox *sb)

@@ -12,5 +12,9 @@ void registry_net_stop(struct registry *reg);
  * Return: 1 nothing, 0 sandbox_connected() or registry_stop() will be called, -1. */
 int registry_net_attach(struct sandbox *sb, struct err *e);
 
+/* registry_net_adopt() - the same for a sandbox taken over from a keeper that is gone: what is served from
+ * outside is made again. Its interface, addresses and routes have stayed. Return: 0, -1. */
+int registry_net_adopt(struct sandbox *sb, struct err *e);
+
 /* registry_net_detach() - let go of everything that serves it. Return: whether all of that is gone. */
 bool registry_net_detach(struct sandbox *sb);

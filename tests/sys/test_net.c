@@ -104,6 +104,48 @@ static void test_route_socket(struct box *b)
 	tap_ok(strstr(b->text, "097100CB") != NULL, "  and the route is inside");
 }
 
+/* A box_fn: keep the resolver's port. */
+static int squat(void *arg)
+{
+	struct sockaddr_in at = inside_address(NET_DNS_PORT);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	(void)arg;
+	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0)
+		return errno;
+	(void)!write(1, "x", 1);
+	(void)pause();
+	return 0;
+}
+
+/* A keeper that takes over makes the sockets again, unless somebody inside was faster. */
+static void test_rejoin(struct box *b)
+{
+	struct err e = { 0 };
+	pid_t pid;
+
+	net_close_sockets(b->l.socket);
+	if (tap_int(net_rejoin_sockets(b->l.pidfd, true, b->l.socket, &e), 0, "taken over"))
+		test_tcp(b, NET_SOCKET_PROXY, NET_PROXY_PORT);
+	else
+		tap_diag("%s", e.message);
+	net_close_sockets(b->l.socket);
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(box_inside(b, true, squat, NULL));
+	for (int i = 0; i < 100; i++) {
+		if (net_rejoin_sockets(b->l.pidfd, true, b->l.socket, &e) < 0)
+			break;
+		net_close_sockets(b->l.socket);
+		(void)usleep(20000);
+	}
+	tap_ok(e.code == ERR_PROTOCOL, "a port that is taken inside is an error");
+	tap_int(b->l.socket[NET_SOCKET_PROXY], -1, "  and then there is no socket");
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+}
+
 static void test_none(struct box *b)
 {
 	uint16_t port = NET_DNS_PORT;
@@ -131,6 +173,7 @@ static void test_allowlist(struct box *b)
 	test_tcp(b, NET_SOCKET_PROXY, NET_PROXY_PORT);
 	test_tcp(b, NET_SOCKET_DNS_TCP, NET_DNS_PORT);
 	test_udp(b);
+	test_rejoin(b);
 	box_end(b);
 }
 
