@@ -115,7 +115,7 @@ def answer(address, port, timeout=3):
 
 
 def enter():
-    """Needs root. Once in a process."""
+    """Needs root. Once in a process. Return: a pid in the namespace of the other machines."""
     if not os.path.exists("/usr/sbin/ip") and not os.path.exists("/sbin/ip"):
         raise host.Missing("iproute2 is not installed")
     unshare(CLONE_NEWNS | CLONE_NEWNET)
@@ -144,6 +144,7 @@ def enter():
     background("serve", HOST_PORT)
     wait_for(MACHINES["internet"][0], PORT)
     wait_for("127.0.0.1", HOST_PORT)
+    return outside.pid
 
 
 def set_forwarding(on):
