@@ -72,6 +72,7 @@ int cli_ps(struct cli_call *call, struct err *e);
 int cli_stop(struct cli_call *call, struct err *e);
 int cli_reset(struct cli_call *call, struct err *e);
 int cli_rm(struct cli_call *call, struct err *e);
+int cli_gc(struct cli_call *call, struct err *e);
 int cli_doctor(struct cli_call *call, struct err *e);
 int cli_image_build(struct cli_call *call, struct err *e);
 int cli_image_import(struct cli_call *call, struct err *e);

@@ -68,6 +68,11 @@ static const struct cli_option tls_options[] = {
 	{ NULL },
 };
 
+static const struct cli_option gc_options[] = {
+	{ "apply", NULL, "really remove them; without it only what would go is listed" },
+	{ NULL },
+};
+
 static const struct cli_option json_options[] = {
 	{ "json", NULL, "machine-readable" },
 	{ NULL },
@@ -93,6 +98,9 @@ static const struct cli_verb verbs[] = {
 	{ .name = "rm", .synopsis = "LABEL [--workspace]",
 	  .help = "end a sandbox and remove its system, and with --workspace its files",
 	  .options = rm_options, .args_min = 1, .args_max = 1, .run = cli_rm },
+	{ .name = "gc", .synopsis = "[--apply]",
+	  .help = "remove labels whose workspace nobody has written to for MAX_AGE_DAYS",
+	  .options = gc_options, .run = cli_gc },
 	{ .name = "workspace import", .synopsis = "LABEL DIR|TAR",
 	  .help = "copy files into a workspace", .options = owner_options, .args_min = 2, .args_max = 2,
 	  .run = cli_workspace_import },
