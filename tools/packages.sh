@@ -17,7 +17,10 @@ packages_run_dnf="shadow-utils ca-certificates"
 # git: the tree's rules and the clean checkout of tests/fresh; binutils: nm; zstd: compressed imports
 # passt, slirp4netns, nftables, iproute2: the ways out of a sandbox and a host of the tests' own
 packages_test="passt slirp4netns nftables iproute2 strace bubblewrap cppcheck python3 procps util-linux libcap2-bin file git binutils zstd xz-utils
-	bzip2 attr"
+	bzip2 attr openssl"
+
+# what tools/bench compares with, where it is there
+packages_bench="bubblewrap nginx-light"
 
 packages_cross="crossbuild-essential-arm64 libseccomp-dev:arm64 libcap-dev:arm64 libcjson-dev:arm64
 	libmbedtls-dev:arm64 libnl-3-dev:arm64 libnl-route-3-dev:arm64"
