@@ -258,7 +258,7 @@ static void on_serving(struct registry *reg, bool refused)
 	if (!d)
 		return;
 	if (refused && !d->announced) {
-		k->ending = true;
+		end(k);
 		loop_stop(k->loop, err_exit_status(ERR_CONFIG));
 	} else if (!d->announced) {
 		d->announced = true;
