@@ -339,6 +339,8 @@ static void print_notes(const struct api_exec_done *done)
 			"read, %u sockets of this host\n",
 			done->flags & API_PROJECT_PARTIAL ? "at least " : "", done->project_unreadable,
 			done->project_sockets);
+	for (uint32_t i = 0; i < done->blocked_count && i < API_BLOCKED_MAX; i++)
+		fprintf(stderr, "mcp-sandbox: blocked: %.*s\n", API_BLOCKED_TEXT_MAX - 1, done->blocked[i]);
 	if (done->not_enforced)
 		fprintf(stderr, "mcp-sandbox: limits not enforced: %s\n",
 			not_enforced_text(done->not_enforced));

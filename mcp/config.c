@@ -15,6 +15,7 @@
 #include "mcp/config_table.h"
 #include "runtime/base/cleanup.h"
 #include "runtime/base/str.h"
+#include "runtime/net_policy.h"
 
 void config_init(struct config *c)
 {
@@ -360,6 +361,15 @@ static int set_default_home(struct config *c, struct err *e)
 	return set_default(c, CONFIG_HOME, path, e);
 }
 
+/* What "apt" stands for does not matter yet. */
+static int check_net_lists(const struct config *c, struct err *e)
+{
+	static struct net_policy policy;
+
+	return net_policy_parse(&policy, NET_ALLOWLIST, c->value[CONFIG_NET_ALLOW].text,
+				c->value[CONFIG_NET_LISTS].text, "", e);
+}
+
 /* Rules between settings. */
 static int check_together(const struct config *c, struct err *e)
 {
@@ -375,7 +385,7 @@ static int check_together(const struct config *c, struct err *e)
 		err_set(e, ERR_CONFIG, "SANDBOX_NET: the profile safe-shell has no network");
 		return err_remedy(e, "leave SANDBOX_NET out, or choose another profile");
 	}
-	return 0;
+	return check_net_lists(c, e);
 }
 
 int config_finish(struct config *c, const char *default_profile, struct err *e)
@@ -426,6 +436,19 @@ uint64_t config_number(const struct config *c, enum config_id id)
 	return c->value[id].number;
 }
 
+static int copy_network(const struct config *c, struct settings *s)
+{
+	const char *upstream = config_text(c, CONFIG_UPSTREAM_PROXY);
+
+	if (upstream[0])
+		upstream += strlen("http://");
+	if (str_copy(s->net_allow, sizeof(s->net_allow), config_text(c, CONFIG_NET_ALLOW)) < 0 ||
+	    str_copy(s->net_lists, sizeof(s->net_lists), config_text(c, CONFIG_NET_LISTS)) < 0 ||
+	    str_copy(s->net_dns, sizeof(s->net_dns), config_text(c, CONFIG_DNS)) < 0)
+		return -1;
+	return str_copy(s->net_upstream, sizeof(s->net_upstream), upstream);
+}
+
 int config_settings(const struct config *c, struct settings *ret, struct err *e)
 {
 	const struct profile *profile = &profile_table[config_number(c, CONFIG_PROFILE)];
@@ -457,6 +480,8 @@ int config_settings(const struct config *c, struct settings *ret, struct err *e)
 	    str_copy(s.subid, sizeof(s.subid), config_text(c, CONFIG_SUBID)) < 0 ||
 	    str_copy(s.present_dir, sizeof(s.present_dir), config_text(c, CONFIG_PRESENT_DIR)) < 0)
 		return err_set(e, ERR_CONFIG, "settings: a path is too long");
+	if (copy_network(c, &s) < 0)
+		return err_set(e, ERR_CONFIG, "settings: a list of the network is too long");
 	*ret = s;
 	return 0;
 }

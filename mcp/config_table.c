@@ -11,6 +11,7 @@
 
 #include "mcp/config_table.h"
 #include "runtime/base/str.h"
+#include "runtime/net_policy.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
@@ -138,7 +139,8 @@ static bool is_host_list(const char *text)
 	return all_items(text, is_host_port);
 }
 
-/* A domain, or "*." and a domain: never "*" alone, which would be SANDBOX_NET=internet. */
+/* An item by its shape: never "*" alone, which would be SANDBOX_NET=internet. What it means is looked at
+ * together with the lists (config.c). */
 static bool is_domain_pattern(const char *item)
 {
 	return is_host_port(strncmp(item, "*.", 2) == 0 ? item + 2 : item);
@@ -147,6 +149,11 @@ static bool is_domain_pattern(const char *item)
 static bool is_domain_list(const char *text)
 {
 	return all_items(text, is_domain_pattern);
+}
+
+static bool is_net_list(const char *text)
+{
+	return strlen(text) < NET_TEXT_MAX && is_visible_ascii(text);
 }
 
 static bool is_http_url(const char *text)
@@ -163,6 +170,19 @@ static bool is_http_url(const char *text)
 	memcpy(item, text + scheme, host);
 	item[host] = '\0';
 	return is_host_port(item);
+}
+
+/* Spoken to without TLS; it sees what it is asked to connect to, not what is said there. */
+static bool is_upstream(const char *text)
+{
+	static const char scheme[] = "http://";
+	struct net_dest host;
+	uint16_t port;
+
+	if (strncmp(text, scheme, strlen(scheme)) != 0 || strlen(text) >= NET_UPSTREAM_MAX)
+		return false;
+	text += strlen(scheme);
+	return net_dest_port_parse(text, strlen(text), -1, &host, &port) == 0;
 }
 
 static bool is_url_path(const char *text)
@@ -256,13 +276,16 @@ const struct config_row config_table[CONFIG_COUNT] = {
 			 .by_profile = profile_net, .max = NET_INTERNET,
 			 .help = "network of a sandbox" },
 	[CONFIG_NET_ALLOW] = { "SANDBOX_NET_ALLOW", "net-allow", CONFIG_TYPE_TEXT, "",
-			       .check = is_domain_list, .shape = "domain,*.domain,...",
-			       .help = "names the allowlist lets through" },
+			       .check = is_domain_list, .shape = "name[:port],*.name,apt,list,...",
+			       .help = "what the allowlist lets through; empty: nothing" },
+	[CONFIG_NET_LISTS] = { "SANDBOX_NET_LISTS", "net-lists", CONFIG_TYPE_TEXT, "",
+			       .check = is_net_list, .shape = "list=name,name;list=name,...",
+			       .help = "lists of names for SANDBOX_NET_ALLOW" },
 	[CONFIG_DNS] = { "SANDBOX_DNS", "dns", CONFIG_TYPE_TEXT, "", .check = is_address_list,
 			 .shape = "numeric addresses, comma-separated",
 			 .found = "the host's", .help = "name servers" },
 	[CONFIG_UPSTREAM_PROXY] = { "SANDBOX_UPSTREAM_PROXY", "upstream-proxy", CONFIG_TYPE_TEXT, "",
-				    .check = is_http_url, .shape = "http://host:port", .trim_slash = true,
+				    .check = is_upstream, .shape = "http://host:port", .trim_slash = true,
 				    .help = "proxy that outgoing connections go through" },
 	[CONFIG_EXTRA_CA] = { "SANDBOX_EXTRA_CA", "extra-ca", CONFIG_TYPE_TEXT, "",
 			      .check = is_absolute_path, .shape = "an absolute path", .trim_slash = true,

@@ -388,6 +388,7 @@ int keeper_client_init(struct keeper_client *k, int fd, struct err *e)
 	k->hello.profile[sizeof(k->hello.profile) - 1] = 0;
 	k->hello.image[sizeof(k->hello.image) - 1] = 0;
 	k->hello.owner[sizeof(k->hello.owner) - 1] = 0;
+	k->hello.net_allow[sizeof(k->hello.net_allow) - 1] = 0;
 	k->hello.start_failure.message[ERR_MESSAGE_MAX - 1] = 0;
 	k->hello.start_failure.remedy[ERR_REMEDY_MAX - 1] = 0;
 	return 0;

@@ -7,7 +7,9 @@
 #include "mcp/result.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "mcp/json_write.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/str.h"
 
@@ -152,4 +154,33 @@ void result_omitted(struct buf *b, const struct api_exec_done *d, uint64_t omitt
 bool result_is_error(const struct api_exec_done *d)
 {
 	return d->flags & (API_TIMED_OUT | API_OUT_OF_MEMORY);
+}
+
+/* One line of our own; the destinations are what a command named, in the keeper's printable form. */
+void result_blocked(struct buf *b, const struct api_exec_done *d, const struct api_hello *h)
+{
+	uint32_t shown = d->blocked_count < API_BLOCKED_MAX ? d->blocked_count : API_BLOCKED_MAX;
+
+	if (shown == 0)
+		return;
+	for (uint32_t i = 0; i < shown; i++) {
+		buf_append_str(b, "[blocked: ");
+		json_write_escaped(b, d->blocked[i], strnlen(d->blocked[i], API_BLOCKED_TEXT_MAX));
+		buf_append_str(b, "] ");
+	}
+	if (d->blocked_count > shown)
+		buf_printf(b, "and %" PRIu32 " more ", d->blocked_count - shown);
+	buf_append_str(b, "allowed: ");
+	result_net_allowed(b, h);
+	buf_append_str(b, "\\n");
+}
+
+void result_net_allowed(struct buf *b, const struct api_hello *h)
+{
+	if (h->net == NET_INTERNET)
+		buf_append_str(b, "the internet, but not local networks and this host");
+	else if (h->net == NET_ALLOWLIST && h->net_allow[0])
+		buf_append_str(b, h->net_allow);
+	else
+		buf_append_str(b, "nothing");
 }

@@ -19,6 +19,14 @@ struct buf;
 /* result_first_line() - without the line break. */
 void result_first_line(struct buf *b, const char *key, const struct api_exec_done *d);
 
+/* result_blocked() - where something was blocked meanwhile, one line that says what and what is allowed:
+ *   [blocked: db.lan:5432 (LAN)] allowed: apt,*.example.com
+ * It follows the first line. Nothing else gives nothing. */
+void result_blocked(struct buf *b, const struct api_exec_done *d, const struct api_hello *h);
+
+/* result_net_allowed() - what the network policy lets through; safe in JSON. */
+void result_net_allowed(struct buf *b, const struct api_hello *h);
+
 /* result_omitted() - the line in the middle of a cut output, on lines of its own. With kept false
  * nothing of the output stays anywhere. */
 void result_omitted(struct buf *b, const struct api_exec_done *d, uint64_t omitted, bool kept);

@@ -45,6 +45,10 @@ static void write_info(struct buf *text, const struct api_hello *h, const struct
 	buf_append_str(text, " without a command: processes end, files stay\n");
 	tools_write_projects(text, h);
 	tools_write_limits(text, h);
+	if (h->net != NET_NONE) {
+		buf_append_str(text, "\nAllowed: ");
+		result_net_allowed(text, h);
+	}
 }
 
 static void on_reply(struct keeper_request *r, const struct api_header *h, int *fds,

@@ -26,6 +26,8 @@ enum {
 	API_HTTP_TEXT_MAX = 4096 + 1,     /* one setting of HTTP */
 	API_TOKENS_MAX = 64,
 	API_TOKEN_HASH_LEN = 32,
+	API_BLOCKED_MAX = 3,         /* destinations named in one result */
+	API_BLOCKED_TEXT_MAX = 288,  /* "name:port (reason)" */
 	API_ARG_INLINE_MAX = 128 * 1024 - 1, /* longest argument execve takes (MAX_ARG_STRLEN) */
 };
 
@@ -88,6 +90,7 @@ struct api_hello {
 	uint64_t timeout_default_ms, timeout_max_ms, idle_ms;
 	uint64_t image_max_bytes, output_max_bytes;
 	char owner[OWNER_ID_LEN + 1];
+	char net_allow[NET_TEXT_MAX]; /* what the allowlist lets through, as it was set */
 	struct err start_failure; /* code ERR_NONE, or why no sandbox can be made: answer it to everything */
 };
 
@@ -220,6 +223,8 @@ struct api_exec_done {
 	uint64_t tail_bytes;  /* when capped: in the second attached descriptor, the last bytes, a ring */
 	uint64_t tail_start;  /* offset of the oldest byte in that ring */
 	uint64_t log_number;  /* /output/<n>.log; 0 = no output */
+	uint32_t blocked_count; /* destinations refused to the sandbox meanwhile; the first ones: */
+	char blocked[API_BLOCKED_MAX][API_BLOCKED_TEXT_MAX]; /* printable ASCII */
 	uint32_t lost;        /* earlier commands of this label that ended with a server */
 	uint32_t unanswered;  /* earlier ones that ran to their end, but whose client was cut off */
 };

@@ -71,6 +71,7 @@ struct command {
 	int client_fds[3]; /* API_EXEC_STREAM: the client's ends, until it has them */
 	struct output *out;
 	struct cgroup_evidence before;
+	uint64_t egress_mark; /* what is blocked from here on concerns it */
 };
 
 /* exec_init() - install the hooks that tie commands to the sandboxes' lives. */

@@ -14,6 +14,7 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/log.h"
+#include "runtime/egress.h"
 
 enum { EXIT_TIMED_OUT = 124, EXIT_KILLED = 128 + SIGKILL };
 
@@ -256,6 +257,7 @@ static void send_answer(struct command *cmd)
 	};
 
 	add_evidence(cmd, &msg);
+	msg.blocked_count = egress_blocked(sb, cmd->egress_mark, msg.blocked);
 	add_scan(cmd, &msg);
 	add_output(cmd, &out, &msg);
 	add_lost(cmd, &msg);

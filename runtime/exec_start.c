@@ -20,6 +20,8 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/log.h"
 #include "runtime/base/str.h"
+#include "runtime/egress.h"
+#include "runtime/net.h"
 #include "runtime/seccomp.h"
 
 /* Longer than one argument may be: the shell reads it from descriptor 3, which is closed again for
@@ -31,10 +33,45 @@ static char bash_path[] = "/bin/bash", bash_name[] = "bash", login_flag[] = "-lc
 
 /* ---- what the joiner is given ---- */
 
-enum { ENV_HOME = 1, ENV_USER = 2, ENV_KEY = 7, ENV_GIT = 8 };
+enum { ENV_HOME = 1, ENV_USER = 2, ENV_KEY = 7 };
+
+#define ENV_PROXY(name) (char[]){ name "=http://" NET_INSIDE_ADDRESS ":" NET_PROXY_PORT_TEXT }
+#define NO_PROXY "localhost,127.0.0.1,::1"
+#define JAVA_PROXY                                                                                 \
+	"-Dhttp.proxyHost=" NET_INSIDE_ADDRESS " -Dhttp.proxyPort=" NET_PROXY_PORT_TEXT            \
+	" -Dhttps.proxyHost=" NET_INSIDE_ADDRESS " -Dhttps.proxyPort=" NET_PROXY_PORT_TEXT
 
 static char env_key[sizeof("SANDBOX=") + KEY_MAX];
-static char *environment[] = {
+
+/* Where an egress proxy is in force. Both cases, since programs differ: curl takes http_proxy in lower
+ * case only. Below the line, those that do not look at these variables. */
+static char *const proxy_environment[] = {
+	ENV_PROXY("http_proxy"),
+	ENV_PROXY("https_proxy"),
+	ENV_PROXY("all_proxy"),
+	ENV_PROXY("HTTP_PROXY"),
+	ENV_PROXY("HTTPS_PROXY"),
+	ENV_PROXY("ALL_PROXY"),
+	(char[]){ "no_proxy=" NO_PROXY },
+	(char[]){ "NO_PROXY=" NO_PROXY },
+	/* ---- */
+	(char[]){ "NODE_USE_ENV_PROXY=1" },
+	ENV_PROXY("YARN_HTTP_PROXY"),
+	ENV_PROXY("YARN_HTTPS_PROXY"),
+	(char[]){ "MAVEN_OPTS=" JAVA_PROXY " -Daether.connector.http.useSystemProperties=true" },
+	(char[]){ "GRADLE_OPTS=" JAVA_PROXY },
+};
+
+/* With a folder of the operator's: its owner is often none of the sandbox's users, and then git refuses
+ * to look at it. What it protects from, other users of the same machine, does not exist in here. */
+static char *const folder_environment[] = {
+	(char[]){ "GIT_CONFIG_COUNT=1" },
+	(char[]){ "GIT_CONFIG_KEY_0=safe.directory" },
+	(char[]){ "GIT_CONFIG_VALUE_0=*" },
+};
+
+static char *environment[ENV_KEY + 1 + ARRAY_SIZE(proxy_environment) + ARRAY_SIZE(folder_environment) +
+			 1] = {
 	(char[]){ "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
 	NULL, /* ENV_HOME */
 	NULL, /* ENV_USER */
@@ -43,15 +80,7 @@ static char *environment[] = {
 	(char[]){ "NO_COLOR=1" },
 	(char[]){ "DEBIAN_FRONTEND=noninteractive" },
 	env_key,
-	NULL, /* ENV_GIT: with a folder of the operator's only */
-	(char[]){ "GIT_CONFIG_KEY_0=safe.directory" },
-	(char[]){ "GIT_CONFIG_VALUE_0=*" },
-	NULL,
 };
-
-/* A folder's owner is often none of the sandbox's users, and then git refuses to look at it. What it
- * protects from, other users of the same machine, does not exist in here. */
-static char env_git[] = "GIT_CONFIG_COUNT=1";
 
 static char home_root[] = "HOME=/root", home_user[] = "HOME=/home/user", home_tmp[] = "HOME=/tmp";
 static char user_root[] = "USER=root", user_user[] = "USER=user";
@@ -61,17 +90,28 @@ static bool runs_as_user(const struct command *cmd)
 	return cmd->reg->projects->as_user && !(cmd->exec_flags & API_EXEC_ROOT);
 }
 
+static size_t append_variables(size_t n, char *const *variables, size_t count)
+{
+	memcpy(&environment[n], variables, count * sizeof(*variables));
+	return n + count;
+}
+
 /* One table for all commands: it is copied by the joiner's exec before the next one changes it. */
 static char *const *fill_environment(const struct command *cmd)
 {
 	bool user = runs_as_user(cmd);
+	size_t n = ENV_KEY + 1;
 
 	(void)snprintf(env_key, sizeof(env_key), "SANDBOX=%s", cmd->sandbox->key);
 	environment[ENV_HOME] = !user				    ? home_root :
 				cmd->reg->settings->profile->layer_kept ? home_user :
 									    home_tmp;
 	environment[ENV_USER] = user ? user_user : user_root;
-	environment[ENV_GIT] = cmd->reg->projects->count > 0 ? env_git : NULL;
+	if (egress_has_proxy(cmd->sandbox))
+		n = append_variables(n, proxy_environment, ARRAY_SIZE(proxy_environment));
+	if (cmd->reg->projects->count > 0)
+		n = append_variables(n, folder_environment, ARRAY_SIZE(folder_environment));
+	environment[n] = NULL;
 	return environment;
 }
 
@@ -357,6 +397,7 @@ int command_start(struct command *cmd, struct err *e)
 	if (rc < 0 || seal_script(cmd, e) < 0 || try_start(cmd, e) < 0)
 		return -1;
 	cmd->state = COMMAND_STARTING;
+	cmd->egress_mark = egress_mark(cmd->sandbox);
 	command_timer(cmd, EXEC_START_MS);
 	return 0;
 }

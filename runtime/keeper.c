@@ -27,6 +27,7 @@
 #include "runtime/base/str.h"
 #include "runtime/control.h"
 #include "runtime/doors.h"
+#include "runtime/egress.h"
 #include "runtime/exec.h"
 #include "runtime/keeper_ops.h"
 #include "runtime/notify.h"
@@ -112,6 +113,7 @@ static void say_hello(struct keeper *k, struct peer *p)
 	msg.as_user = k->start->projects && k->start->projects->as_user;
 	(void)str_copy(msg.profile, sizeof(msg.profile), s->profile->name);
 	(void)str_copy(msg.image, sizeof(msg.image), s->image);
+	(void)str_copy(msg.net_allow, sizeof(msg.net_allow), s->net_allow);
 	(void)str_copy(msg.owner, sizeof(msg.owner), s->owner);
 	peer_send(p, API_HELLO, FIRST_CONTROL_ID, &msg, sizeof(msg));
 }
@@ -522,6 +524,7 @@ static void release(struct keeper *k)
 	int fd = k->signals.fd;
 
 	scan_stop(&k->registry.scan);
+	egress_done(&k->registry);
 	registry_net_stop(&k->registry);
 	seccomp_program_done(&k->filter);
 	lost_done(&k->registry);

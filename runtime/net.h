@@ -51,6 +51,7 @@ enum net_socket {
 
 /* Our services inside; of 127.0.0.0/8 but not the address that programs of the sandbox listen on. */
 #define NET_INSIDE_ADDRESS "127.0.0.53"
+#define NET_PROXY_PORT_TEXT "3128"
 enum { NET_PROXY_PORT = 3128, NET_DNS_PORT = 53, NET_BACKLOG = 512 };
 
 /* The interface inside that leads out. A namespace may start with interfaces of other kinds, so the

@@ -19,6 +19,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/proc.h"
 #include "runtime/base/str.h"
+#include "runtime/egress.h"
 #include "runtime/registry_net.h"
 
 enum { CREATE_DEADLINE_MS = 15 * 1000 };
@@ -236,7 +237,7 @@ static void on_status(struct loop_source *s, uint32_t events)
 		return;
 	}
 	close_fd(&sb->launch.status_fd);
-	rc = registry_net_attach(sb, &e);
+	rc = egress_attach(sb, &e) < 0 ? -1 : registry_net_attach(sb, &e);
 	if (rc > 0)
 		sandbox_connected(sb);
 	if (rc < 0) {

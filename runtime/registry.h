@@ -28,6 +28,8 @@
 #include "runtime/userns.h"
 
 struct command;
+struct egress;
+struct egress_box;
 struct registry;
 
 enum sandbox_state { SANDBOX_QUEUED, SANDBOX_CREATING, SANDBOX_READY, SANDBOX_STOPPING };
@@ -76,6 +78,7 @@ struct sandbox {
 	struct command *commands; /* waiting, starting and running */
 	struct key_op *ops;
 	struct output_logs logs;
+	struct egress_box *egress; /* its sockets at the egress proxy; NULL: none */
 	struct output *drains; /* pipes of background work */
 	uint32_t drain_count;
 	struct leaf_use leaf[CGROUP_LEAVES];
@@ -109,6 +112,7 @@ struct registry {
 	struct uplink uplink;
 	struct loop_source net_watch; /* the host's addresses; fd -1: not followed */
 	struct loop_timer net_settle;
+	struct egress *egress; /* the owners' proxies (egress.h); NULL: none yet */
 	int null_fd; /* /dev/null, read-only: the commands' standard input */
 	struct registry_hooks hooks;
 	void *owner;

@@ -15,6 +15,7 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/log.h"
 #include "runtime/base/sys.h"
+#include "runtime/egress.h"
 #include "runtime/registry_net.h"
 
 enum {
@@ -65,6 +66,7 @@ static bool is_torn_down(struct sandbox *sb)
 
 	if (!detached || sb->init.pid > 0 || sb->joiners > 0)
 		return false;
+	egress_detach(sb);
 	if (sb->box.dir_fd >= 0 && cgroup_box_remove(sb->reg->tree, &sb->box) < 0) {
 		if (errno == EBUSY) {
 			kill_all(sb);

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A sandbox with an allowlist, in an internet of our own: what is listed works with real programs, what is
+not does not exist, and the result says so. As root and as an ordinary user."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+from tests.lib import escape, host, networld as nw, tap  # noqa: E402
+
+TABLE = {
+    "web.example": [nw.WEB], "other.example": [nw.WEB2], "lan.example": [nw.LAN],
+    "metadata.example": [nw.METADATA], "host.example": [nw.HOST_PUBLIC], "loop.example": ["127.0.0.1"],
+}
+ALLOW = "web.example,lan.example,metadata.example,host.example,loop.example,web.example:5432"
+
+
+def web(c):
+    data = b""
+    while b"\r\n\r\n" not in data:
+        part = c.recv(65536)
+        if not part:
+            return
+        data += part
+    body = ("served by %s\n" % c.getsockname()[0]).encode()
+    c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body))
+
+
+def internet():
+    nw.NameServer(TABLE).start()
+    for address in (nw.WEB, nw.WEB2, nw.LAN, nw.METADATA, nw.GATEWAY):
+        nw.serve(address, 80, web)
+        nw.serve(address, 5432, web)
+
+
+def give_curl(world, label):
+    """The host's curl with its libraries, for an image that has none. Return: how to call it, None."""
+    curl = shutil.which("curl")
+    if not curl:
+        return None
+    out = subprocess.run(["ldd", curl], capture_output=True, check=True).stdout.decode()
+    for path in re.findall(r"=> (/\S+)", out) + [curl]:
+        world.put(label, os.path.realpath(path), os.path.basename(path))
+    return "LD_LIBRARY_PATH=/workspace /workspace/curl -sS --max-time 10"
+
+
+# Connects without any proxy variable: to an address, a port. Prints the errno's name or what came.
+DIRECT = """python3 - <<'END'
+import socket, errno
+for family, host, port in ((2, "%s", 80), (2, "%s", 80), (2, "%s", 80), (10, "%s", 80), (2, "%s", %d)):
+    s = socket.socket(family)
+    s.settimeout(3)
+    try:
+        s.connect((host, port))
+        print(host, port, "CONNECTED")
+    except OSError as e:
+        print(host, port, errno.errorcode.get(e.errno, e))
+END"""
+
+
+def check_environment(t, client):
+    reply = client.run("net", "env | grep -i -E 'proxy|MAVEN|GRADLE' | sort")
+    names = {line.split("=")[0] for line in reply.output.splitlines() if "=" in line}
+    t.ok({"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "no_proxy", "NO_PROXY",
+          "NODE_USE_ENV_PROXY", "MAVEN_OPTS"} <= names, "commands have the proxy variables", reply)
+
+
+def check_reached(t, world, client):
+    curl = give_curl(world, "net")
+    if not curl:
+        t.skip("curl", "curl is not installed")
+        return
+    reply = client.run("net", curl + " http://web.example/")
+    t.ok(reply.status == 0 and "served by " + nw.WEB in reply.output, "curl reaches a listed name", reply)
+    t.ok("blocked" not in reply.text, "and nothing is said to be blocked", reply)
+    reply = client.run("net", curl + " -p http://web.example:5432/")
+    t.ok("served by " + nw.WEB in reply.output, "by CONNECT, on a listed port", reply)
+    reply = client.run("net", curl + " --proxy '' --socks5-hostname 127.0.0.53:3128 http://web.example/")
+    t.ok("served by " + nw.WEB in reply.output, "and by SOCKS5", reply)
+    for name, reason in (("other.example", "not listed"), ("lan.example", "LAN"),
+                         ("metadata.example", "cloud metadata"), ("host.example", "this host"),
+                         ("loop.example", "loopback"), (nw.LAN, "LAN")):
+        reply = client.run("net", curl + " http://%s/" % name)
+        t.ok("served by" not in reply.text, "%s is not reached" % name, reply)
+        t.ok("\n[blocked: %s:80 (%s)] allowed: %s\n" % (name, reason, ALLOW) in reply.text,
+             "the result says why", reply)
+    reply = client.run("net", curl + " -p http://web.example:81/; " + curl + " http://a.example/ "
+                       "http://b.example/ http://c.example/; true")
+    t.ok(reply.text.count("[blocked: ") == 3 and "and 1 more" in reply.text,
+         "several are told in one line, the first three by name", reply)
+    reply = client.run("net", "true")
+    t.ok("blocked" not in reply.text, "what was blocked is told once", reply)
+
+
+def check_closed(t, client):
+    """Whoever does not ask the proxy reaches nothing at all, and has no resolver."""
+    reply = client.run("net", DIRECT % (nw.WEB, nw.LAN, nw.METADATA, nw.WEB6, nw.HOST, 22))
+    t.ok("CONNECTED" not in reply.output and reply.output.count("ENETUNREACH") == 5,
+         "without the proxy there is no network", reply)
+    start = time.time()
+    reply = client.run("net", "python3 -c \"import socket; print(socket.getaddrinfo('web.example', 80))\"; "
+                              "echo DATA | timeout 5 bash -c 'cat >/dev/udp/127.0.0.53/53'")
+    t.ok(nw.WEB not in reply.output and time.time() - start < 8, "there is no resolver, and that is known soon",
+         reply)
+    reply = client.run("net", "echo 'hello' > /dev/tcp/127.0.0.53/22")
+    t.ok(reply.status != 0, "of the host's services none is there")
+    reply = client.run("net", "ls /sys/class/net 2>/dev/null; cat /proc/net/dev | tail -n +3 | cut -d: -f1")
+    t.same(reply.output.split(), ["lo"], "there is one interface")
+
+
+def check_relay_inside(t, client):
+    """A process inside that relays to the proxy gives others no more than they had."""
+    reply = client.run("net", """python3 - <<'END'
+import socket, threading
+def pump(a, b):
+    while True:
+        d = a.recv(4096)
+        if not d: break
+        b.sendall(d)
+l = socket.create_server(("127.0.0.1", 8080))
+def run():
+    c, _ = l.accept()
+    u = socket.create_connection(("127.0.0.53", 3128))
+    threading.Thread(target=pump, args=(c, u), daemon=True).start()
+    pump(u, c)
+threading.Thread(target=run, daemon=True).start()
+s = socket.create_connection(("127.0.0.1", 8080))
+s.sendall(b"CONNECT lan.example:80 HTTP/1.1\\r\\nHost: web.example\\r\\n\\r\\n")
+print(s.recv(100).split(b"\\r\\n")[0].decode())
+END""")
+    t.ok(" 403 " in reply.output, "a relay inside changes nothing", reply)
+
+
+def check_info(t, client):
+    answer = client.request("tools/call", {"name": "sandbox_info", "arguments": {}})
+    text = answer["result"]["content"][0]["text"]
+    t.ok("Allowed: " + ALLOW in text, "sandbox_info shows the policy in force", text)
+
+
+def check_two(t, world, client):
+    """Two sandboxes do not reach each other, not even through the proxy."""
+    client.run("one", "nohup python3 -c \"import socket; s = socket.create_server(('0.0.0.0', 8000)); "
+                      "s.accept()\" >/dev/null 2>&1 &")
+    reply = client.run("two", "for a in 127.0.0.1 127.0.0.53; do (echo x > /dev/tcp/$a/8000) && echo REACHED; "
+                              "done; true")
+    t.ok("REACHED" not in reply.output, "two sandboxes do not reach each other", reply)
+    reply = client.run("one", "(echo x > /dev/tcp/127.0.0.1/8000) && echo REACHED")
+    t.ok("REACHED" in reply.output, "control: its own sandbox does", reply)
+
+
+def check_restart(t, world, client):
+    """A proxy that dies is replaced; the socket inside stays."""
+    def proxies():
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/cmdline" % pid, "rb") as f:
+                    words = f.read().split(b"\0")
+                if len(words) > 1 and words[1] == b"@proxy" and \
+                        os.stat("/proc/%s/ns/net" % pid).st_ino == os.stat("/proc/self/ns/net").st_ino:
+                    found.append(int(pid))
+            except OSError:
+                pass
+        return found
+
+    before = proxies()
+    t.same(len(before), 1, "one proxy for the owner")
+    with open("/proc/%d/status" % before[0], encoding="ascii") as f:
+        uid = int(re.search(r"Uid:\t(\d+)", f.read()).group(1))
+    t.same(uid, world.disk_id(2), "it runs under its reserved id")
+    t.same(os.listdir("/proc/%d/root/" % before[0]) != [], True, "(it is an ordinary process of the host)")
+    os.kill(before[0], 9)
+    curl = "LD_LIBRARY_PATH=/workspace /workspace/curl -sS --max-time 10 http://web.example/"
+    ok = False
+    for _ in range(50):
+        reply = client.run("net", curl)
+        ok = "served by " + nw.WEB in reply.output
+        if ok:
+            break
+        time.sleep(0.1)
+    t.ok(ok, "a proxy that died is replaced", reply)
+    t.ok(proxies() and proxies() != before, "by another process")
+
+
+def check_log(t, world):
+    path = os.path.join(world.home, "egress", "00000000.log")
+    with open(path, encoding="utf-8") as f:
+        lines = [json.loads(line) for line in f]
+    t.ok(any(x["name"] == "web.example" and x["address"] == nw.WEB and x["verdict"] == "allowed" and
+             x["received"] > 0 for x in lines), "the egress log has what was reached", lines[:3])
+    t.ok(any(x["name"] == "other.example" and x["verdict"] == "denied" for x in lines), "and what was not")
+    t.same(os.stat(path).st_mode & 0o777, 0o600, "others cannot read it")
+    done = world.run("net", "log")
+    t.same([json.loads(line) for line in done.out.splitlines()], lines, "net log shows it")
+    done = world.run("net", "policy", "--net", "allowlist", "--net-allow", ALLOW)
+    t.ok(done.status == 0 and "web.example" in done.out and "5432" in done.out, "net policy", done)
+
+
+def attack(t, world):
+    client = world.client("--net", "allowlist", "--net-allow", ALLOW, env={"SANDBOX_DNS": nw.NAMES})
+    check_environment(t, client)
+    check_reached(t, world, client)
+    check_closed(t, client)
+    check_relay_inside(t, client)
+    check_info(t, client)
+    check_two(t, world, client)
+    check_restart(t, world, client)
+    client.close()
+    check_log(t, world)
+    client = world.client("--net", "allowlist", env={"SANDBOX_DNS": nw.NAMES})
+    reply = client.run("net", "LD_LIBRARY_PATH=/workspace /workspace/curl -sS http://web.example/")
+    t.ok("served by" not in reply.text and "[blocked: web.example:80 (not listed)] allowed: nothing\n" in
+         reply.text, "an empty allowlist allows nothing", reply)
+    client.close()
+    client = world.client("--net", "none")
+    reply = client.run("net", "env | grep -c -i proxy; echo > /dev/tcp/127.0.0.53/3128")
+    t.ok(reply.output.startswith("0\n") and reply.status != 0, "mode none has neither proxy nor variables", reply)
+    client.close()
+
+
+def control(t):
+    """Where nothing protects, the same servers answer."""
+    for address in (nw.WEB, nw.WEB2, nw.LAN, nw.METADATA, nw.GATEWAY):
+        with socket.create_connection((address, 80), 5) as s:
+            s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            t.ok(b"served by " + address.encode() in s.recv(1000), "%s answers this host" % address)
+
+
+def main():
+    if os.geteuid() != 0:
+        tap.skip_all("needs root to make a user, a cgroup and files of sandbox ids")
+    nw.check_missing()
+    nw.enter()
+    world = nw.Internet(internet)
+    host.at_exit(world.stop)
+    escape.main(attack, control)
+
+
+if __name__ == "__main__":
+    main()
