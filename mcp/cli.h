@@ -82,6 +82,8 @@ int cli_image_rm(struct cli_call *call, struct err *e);
 int cli_token_add(struct cli_call *call, struct err *e);
 int cli_token_list(struct cli_call *call, struct err *e);
 int cli_token_rm(struct cli_call *call, struct err *e);
+int cli_net_log(struct cli_call *call, struct err *e);
+int cli_net_policy(struct cli_call *call, struct err *e);
 int cli_workspace_import(struct cli_call *call, struct err *e);
 int cli_workspace_export(struct cli_call *call, struct err *e);
 

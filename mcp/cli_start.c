@@ -22,7 +22,10 @@
 #include "runtime/base/log.h"
 #include "runtime/base/str.h"
 #include "runtime/caps.h"
+#include "runtime/image_sources.h"
 #include "runtime/keeper.h"
+#include "runtime/net_policy.h"
+#include "runtime/store.h"
 #include "runtime/owners.h"
 
 static enum log_level log_level_of(const struct config *c)
@@ -89,6 +92,21 @@ int start_ids(struct cli_call *call, struct start *s, struct err *e)
 	return 0;
 }
 
+int start_policy(struct start *s, struct err *e)
+{
+	struct settings *set = &s->settings;
+	struct store store;
+	int r;
+
+	if (set->net != NET_ALLOWLIST || !net_policy_uses(set->net_allow, "apt"))
+		return 0;
+	if (store_open(&store, set->home, e) < 0)
+		return -1;
+	r = image_apt_hosts(&store, &s->ids, set->image, set->net_apt_hosts, e);
+	store_done(&store);
+	return r;
+}
+
 int start_place(struct cli_call *call, struct start *s, struct err *e)
 {
 	if (read_mounts(call, &s->settings, e) < 0)
@@ -97,7 +115,7 @@ int start_place(struct cli_call *call, struct start *s, struct err *e)
 		return -1;
 	if (projects_open(&s->projects, &s->settings, &s->ids, e) < 0)
 		return -1;
-	return 0;
+	return start_policy(s, e);
 }
 
 int start_cut(struct start *s, struct err *e)

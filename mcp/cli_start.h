@@ -31,6 +31,10 @@ void start_done(struct start *s);
 /* start_ids() - its second step alone, for verbs that touch files of sandboxes but make none. */
 int start_ids(struct cli_call *call, struct start *s, struct err *e);
 
+/* start_policy() - what the word "apt" in the allowlist stands for: read from the image. Included in
+ * start_place(). Needs: ids. */
+int start_policy(struct start *s, struct err *e);
+
 /* start_place(), start_cut() - its two halves: what needs capabilities that a keeper does not keep comes
  * between them. */
 int start_place(struct cli_call *call, struct start *s, struct err *e);

@@ -73,6 +73,12 @@ static const struct cli_option gc_options[] = {
 	{ NULL },
 };
 
+static const struct cli_option net_log_options[] = {
+	{ "follow", NULL, "go on as lines are added" },
+	{ "owner", "ID", "whose (a token's name, or eight hexadecimal digits)" },
+	{ NULL },
+};
+
 static const struct cli_option json_options[] = {
 	{ "json", NULL, "machine-readable" },
 	{ NULL },
@@ -128,6 +134,12 @@ static const struct cli_verb verbs[] = {
 	{ .name = "tls self-signed", .synopsis = "[--host NAME,...]",
 	  .help = "make a certificate and key; prints the settings that name them",
 	  .options = tls_options, .run = cli_tls_self_signed },
+	{ .name = "net log", .synopsis = "[--follow] [--owner ID]",
+	  .help = "what sandboxes connected to, and what was refused", .options = net_log_options,
+	  .run = cli_net_log },
+	{ .name = "net policy", .synopsis = "[--json]",
+	  .help = "what sandboxes may reach with these settings", .options = json_options,
+	  .run = cli_net_policy },
 	{ .name = "doctor", .synopsis = "[--json]",
 	  .help = "try everything a sandbox needs and name the repair of what is missing",
 	  .options = json_options, .run = cli_doctor },

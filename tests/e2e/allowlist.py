@@ -3,6 +3,7 @@
 """A sandbox with an allowlist, in an internet of our own: what is listed works with real programs, what is
 not does not exist, and the result says so. As root and as an ordinary user."""
 
+import hashlib
 import json
 import os
 import re
@@ -22,15 +23,45 @@ TABLE = {
 ALLOW = "web.example,lan.example,metadata.example,host.example,loop.example,web.example:5432"
 
 
+FILES = {}  # path -> bytes: a package archive
+
+
 def web(c):
+    """Keep-alive, and requests sent ahead: what apt does."""
     data = b""
-    while b"\r\n\r\n" not in data:
-        part = c.recv(65536)
-        if not part:
-            return
-        data += part
-    body = ("served by %s\n" % c.getsockname()[0]).encode()
-    c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body))
+    while True:
+        while b"\r\n\r\n" not in data:
+            part = c.recv(65536)
+            if not part:
+                return
+            data += part
+        head, data = data.split(b"\r\n\r\n", 1)
+        path = os.path.normpath(head.split(b" ")[1].decode())
+        body = ("served by %s\n" % c.getsockname()[0]).encode() if path == "/" else FILES.get(path)
+        c.sendall(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s"
+                  % (b"200 OK" if body is not None else b"404 Not Found", len(body or b""), body or b""))
+
+
+def make_archive():
+    """A package of our own, in a flat archive."""
+    base = host.scratch("archive")
+    root = os.path.join(base, "root")
+    os.makedirs(root + "/DEBIAN")
+    os.makedirs(root + "/usr/bin")
+    with open(root + "/DEBIAN/control", "w", encoding="ascii") as f:
+        f.write("Package: mcpt-hello\nVersion: 1\nArchitecture: all\nMaintainer: none <none@example>\n"
+                "Description: says hello\n")
+    with open(root + "/usr/bin/mcpt-hello", "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\necho hello from a package\n")
+    os.chmod(root + "/usr/bin/mcpt-hello", 0o755)
+    host.run("dpkg-deb", "--root-owner-group", "-b", root, base + "/hello.deb")
+    with open(base + "/hello.deb", "rb") as f:
+        deb = f.read()
+    FILES["/repo/hello.deb"] = deb
+    FILES["/repo/Packages"] = (
+        "Package: mcpt-hello\nVersion: 1\nArchitecture: all\nMaintainer: none\nFilename: ./hello.deb\n"
+        "Size: %d\nSHA256: %s\nDescription: says hello\n\n"
+        % (len(deb), hashlib.sha256(deb).hexdigest())).encode()
 
 
 def internet():
@@ -97,6 +128,32 @@ def check_reached(t, world, client):
          "several are told in one line, the first three by name", reply)
     reply = client.run("net", "true")
     t.ok("blocked" not in reply.text, "what was blocked is told once", reply)
+
+
+def check_apt(t, client):
+    """The distribution's own installer, through the proxy, without a line of configuration."""
+    reply = client.run("net", "echo 'deb [trusted=yes] http://web.example/repo ./' >/etc/apt/sources.list; "
+                              "rm -rf /etc/apt/sources.list.d/*; apt-get -q update && apt-get -q -y install "
+                              "mcpt-hello && mcpt-hello", timeout=120)
+    t.ok(reply.status == 0 and "hello from a package" in reply.output, "apt-get install works", reply)
+    reply = client.run("net", "echo 'deb [trusted=yes] http://other.example/repo ./' >/etc/apt/sources.list; "
+                              "apt-get -q update 2>&1; true", timeout=120)
+    t.ok("[blocked: other.example:80 (not listed)]" in reply.text, "from another host it does not", reply)
+
+
+def check_preset(t, world):
+    """"apt" is what the image's own sources say, whatever a sandbox has written into its layer."""
+    done = world.run("net", "policy", "--net", "allowlist", "--net-allow", "apt")
+    with open(world.rootfs + "/etc/apt/sources.list", encoding="utf-8") as f:
+        hosts = set(re.findall(r"^deb .*https?://([^/\s]+)", f.read(), re.M))
+    shown = set(re.findall(r"^  (\S+)", done.out, re.M))
+    t.ok(hosts and shown == hosts, "the list apt is the hosts of the image's own sources", (hosts, done))
+    done = world.run("net", "policy", "--json", "--net", "allowlist", "--net-allow", "tools,a.example:22",
+                     "--net-lists", "tools=b.example,*.c.example")
+    t.same(json.loads(done.out)["allowed"], ["b.example", "*.c.example", "a.example:22"],
+           "lists are shown as what they stand for")
+    done = world.run("net", "policy", "--net-allow", "nosuchlist")
+    t.same(done.status, 78, "an unknown list is refused")
 
 
 def check_closed(t, client):
@@ -207,6 +264,7 @@ def attack(t, world):
     client = world.client("--net", "allowlist", "--net-allow", ALLOW, env={"SANDBOX_DNS": nw.NAMES})
     check_environment(t, client)
     check_reached(t, world, client)
+    check_apt(t, client)
     check_closed(t, client)
     check_relay_inside(t, client)
     check_info(t, client)
@@ -214,6 +272,7 @@ def attack(t, world):
     check_restart(t, world, client)
     client.close()
     check_log(t, world)
+    check_preset(t, world)
     client = world.client("--net", "allowlist", env={"SANDBOX_DNS": nw.NAMES})
     reply = client.run("net", "LD_LIBRARY_PATH=/workspace /workspace/curl -sS http://web.example/")
     t.ok("served by" not in reply.text and "[blocked: web.example:80 (not listed)] allowed: nothing\n" in
@@ -238,6 +297,7 @@ def main():
         tap.skip_all("needs root to make a user, a cgroup and files of sandbox ids")
     nw.check_missing()
     nw.enter()
+    make_archive()
     world = nw.Internet(internet)
     host.at_exit(world.stop)
     escape.main(attack, control)
