@@ -66,7 +66,7 @@ void image_apt_scan(const char *text, char ret[NET_APT_HOSTS_MAX])
 	while (*text) {
 		size_t line = strcspn(text, "\n"), at = strspn(text, " \t");
 
-		while (text[at] != '#' && at < line) {
+		while (at < line && text[at] != '#') {
 			size_t word = strcspn(text + at, " \t\r\n"), len;
 			const char *host = host_of(text + at, word, &len);
 
