@@ -14,6 +14,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/str.h"
 #include "runtime/doors.h"
+#include "runtime/handover.h"
 #include "runtime/keeper.h"
 #include "runtime/store.h"
 #include "runtime/tokens.h"
@@ -24,6 +25,7 @@ struct serve {
 	struct start start;
 	struct doors doors;
 	struct token_table fixed;
+	struct handover *handover; /* this process was the keeper before, under another program */
 };
 
 /* ---- what is refused ---- */
@@ -123,8 +125,13 @@ static int fill_doors(struct doors *d, const struct config *c, struct err *e)
 
 static int open_doors(struct serve *s, const struct config *c, struct err *e)
 {
-	int fds[2], count = doors_open_tls(&s->doors, fds, e);
+	int fds[FD_PASS_MAX], count;
 
+	if (s->handover) {
+		doors_inherit(&s->doors, fds, handover_listening(s->handover, fds));
+		return 0;
+	}
+	count = doors_open_tls(&s->doors, fds, e);
 	if (count < 0)
 		return -1;
 	for (int i = 0; i < count; i++)
@@ -143,7 +150,15 @@ static int new_front(void *ctx, pid_t *ret_pid, struct err *e)
 	return start_front(&s->start, FRONT_HTTP, ret_pid, e);
 }
 
-static int run(struct serve *s, struct err *e)
+/* The front that is there already, or the first. */
+static int front(struct serve *s, pid_t *ret_pid, struct err *e)
+{
+	int fd = s->handover ? handover_front(s->handover, ret_pid) : -1;
+
+	return fd >= 0 ? fd : new_front(s, ret_pid, e);
+}
+
+static int run(struct serve *s, char *const *argv, struct err *e)
 {
 	struct keeper_start start = {
 		.settings = &s->start.settings,
@@ -154,9 +169,11 @@ static int run(struct serve *s, struct err *e)
 		.doors = &s->doors,
 		.new_front = new_front,
 		.ctx = s,
+		.handover = s->handover,
+		.argv = argv,
 	};
 
-	start.peer_fd = new_front(s, &start.peer_pid, e);
+	start.peer_fd = front(s, &start.peer_pid, e);
 	if (start.peer_fd < 0)
 		return -1;
 	log_init("keeper", LOG_LEVEL_WARN);
@@ -184,8 +201,9 @@ int cli_serve(struct cli_call *call, struct err *e)
 
 	if (start_settings(call, &s.start, e) < 0)
 		return -1;
+	s.handover = handover_open();
 	if (prepare(call, &s, e) == 0)
-		status = run(&s, e);
+		status = run(&s, call->argv, e);
 	doors_done(&s.doors);
 	start_done(&s.start);
 	return status;

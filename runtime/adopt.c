@@ -107,7 +107,8 @@ static int fill(struct sandbox *sb, int *dir_fd, const struct cgroup_record *rec
 	sb->image_fd = store_image_open(reg->store, rec->image, e);
 	if (sb->image_fd < 0 ||
 	    cgroup_box_adopt(reg->tree, take_fd(dir_fd), sb->owner, sb->key, &reg->settings->limits,
-			     reg->settings->limits_best_effort, &sb->box, ret_lost, e) < 0)
+			     reg->settings->limits_best_effort, reg->handed_over, &sb->box, ret_lost,
+			     e) < 0)
 		return -1;
 	for (unsigned int i = 0; i < CGROUP_LEAVES; i++)
 		sb->leaf[i].used = sb->box.leaf_fd[i] >= 0;
@@ -151,7 +152,7 @@ static struct sandbox *new_sandbox(struct adoption *a, struct err *e)
 	struct store_label label;
 	struct sandbox *sb;
 
-	if (a->reg->live >= a->reg->settings->max_sandboxes) {
+	if (a->reg->live >= a->reg->settings->max_sandboxes && !a->reg->handed_over) {
 		(void)err_set(e, ERR_LIMIT, "there are %u sandboxes already", a->reg->live);
 		return NULL;
 	}

@@ -215,7 +215,7 @@ static enum take take_key(const struct cgroup_tree *tree, const char *owner, con
 	fd = cgroup_fs_open(owner_fd, key);
 	if (fd < 0)
 		return take_errno();
-	if (cgroup_fs_lock(fd) < 0)
+	if (cgroup_fs_lock(&fd) < 0)
 		return errno == EWOULDBLOCK ? TAKE_BUSY : TAKE_FAILED;
 	if (!is_still(owner_fd, key, fd))
 		return TAKE_AGAIN;

@@ -162,10 +162,11 @@ uint32_t cgroup_box_marks(int dir_fd);
 
 /* cgroup_box_adopt() - make a box of a directory that cgroup_box_hold() gave (owned from here on, closed
  * on failure): limits are set and read back anew, empty leaves removed, commands without an answer
- * killed; *ret_lost counts them. Return: 0, -1. */
+ * killed; *ret_lost counts them. With keep_marked set those go on: they are the caller's own, from
+ * before it executed itself. Return: 0, -1. */
 int cgroup_box_adopt(const struct cgroup_tree *tree, int dir_fd, const char *owner, const char *key,
-		     const struct limits *limits, bool best_effort, struct cgroup_box *box,
-		     uint32_t *ret_lost, struct err *e);
+		     const struct limits *limits, bool best_effort, bool keep_marked,
+		     struct cgroup_box *box, uint32_t *ret_lost, struct err *e);
 
 /* cgroup_box_clear() - kill and remove a directory that cgroup_box_hold() gave (closed here), within a
  * short wait (100 ms); what is left then is for cgroup_box_create(). Return: 0, -1. */

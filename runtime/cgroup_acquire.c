@@ -309,7 +309,7 @@ static void remove_dead(int base_fd, const char *name)
 {
 	_cleanup_fd_ int fd = cgroup_fs_open(base_fd, name);
 
-	if (fd < 0 || cgroup_fs_lock(fd) < 0)
+	if (fd < 0 || cgroup_fs_lock(&fd) < 0)
 		return;
 	(void)fd_write_file_at(fd, "cgroup.kill", "1");
 	if (cgroup_fs_wait_empty(fd, DEAD_WAIT_MS) < 0)
@@ -333,7 +333,7 @@ static int make_private(const struct view *v, struct cgroup_tree *t, const char 
 	cgroup_fs_each_pid(base, remove_dead);
 	fd = cgroup_fs_make(base, name);
 	/* another keeper may tidy up between any two steps; a leaf in a locked directory stays */
-	leaf = fd < 0 || cgroup_fs_lock(fd) < 0 ? -1 : cgroup_fs_make(fd, KEEPER_LEAF);
+	leaf = fd < 0 || cgroup_fs_lock(&fd) < 0 ? -1 : cgroup_fs_make(fd, KEEPER_LEAF);
 	if (leaf < 0)
 		return errno == ENOENT || errno == EWOULDBLOCK || errno == ENODEV ? 0 : -1;
 	t->root_fd = take_fd(&fd);

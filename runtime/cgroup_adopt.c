@@ -30,7 +30,7 @@ int cgroup_box_hold(const struct cgroup_tree *tree, const char *owner, const cha
 	_cleanup_fd_ int owner_fd = cgroup_fs_open(tree->root_fd, owner);
 	_cleanup_fd_ int fd = owner_fd < 0 ? -1 : cgroup_fs_open(owner_fd, key);
 
-	if (fd < 0 || cgroup_fs_lock(fd) < 0)
+	if (fd < 0 || cgroup_fs_lock(&fd) < 0)
 		return -1;
 	return take_fd(&fd);
 }
@@ -69,13 +69,16 @@ uint32_t cgroup_box_marks(int dir_fd)
 
 /* adopt_leaf() - background work stays where it is. A command without an answer is killed: its pipes
  * have lost their reader and its exit status goes to somebody else. */
-static int adopt_leaf(struct cgroup_box *box, unsigned int i, uint32_t *ret_lost, struct err *e)
+static int adopt_leaf(struct cgroup_box *box, unsigned int i, bool keep_marked, uint32_t *ret_lost,
+		      struct err *e)
 {
 	char name[16];
 
 	box->leaf_fd[i] = open_leaf(box->dir_fd, i);
 	if (box->leaf_fd[i] < 0)
 		return errno == ENOENT ? 0 : err_sys(e, "open a cgroup of sandbox %s", box->key);
+	if (keep_marked && cgroup_record_marked(box->leaf_fd[i]))
+		return 0;
 	if (cgroup_record_marked(box->leaf_fd[i])) {
 		(*ret_lost)++;
 		if (cgroup_leaf_kill(box, i) < 0)
@@ -91,8 +94,8 @@ static int adopt_leaf(struct cgroup_box *box, unsigned int i, uint32_t *ret_lost
 	return 0;
 }
 
-static int adopt(const struct cgroup_tree *tree, bool best_effort, struct cgroup_box *box,
-		 uint32_t *ret_lost, struct err *e)
+static int adopt(const struct cgroup_tree *tree, bool best_effort, bool keep_marked,
+		 struct cgroup_box *box, uint32_t *ret_lost, struct err *e)
 {
 	if (cgroup_box_set_limits(box, tree->controllers, best_effort, e) < 0)
 		return -1;
@@ -100,15 +103,15 @@ static int adopt(const struct cgroup_tree *tree, bool best_effort, struct cgroup
 	if (box->init_fd < 0)
 		return err_sys(e, "open cgroup %s/init", box->key);
 	for (unsigned int i = 0; i < CGROUP_LEAVES; i++) {
-		if (adopt_leaf(box, i, ret_lost, e) < 0)
+		if (adopt_leaf(box, i, keep_marked, ret_lost, e) < 0)
 			return -1;
 	}
 	return 0;
 }
 
 int cgroup_box_adopt(const struct cgroup_tree *tree, int dir_fd, const char *owner, const char *key,
-		     const struct limits *limits, bool best_effort, struct cgroup_box *box,
-		     uint32_t *ret_lost, struct err *e)
+		     const struct limits *limits, bool best_effort, bool keep_marked,
+		     struct cgroup_box *box, uint32_t *ret_lost, struct err *e)
 {
 	struct cgroup_box made;
 
@@ -118,7 +121,7 @@ int cgroup_box_adopt(const struct cgroup_tree *tree, int dir_fd, const char *own
 	*ret_lost = 0;
 	if (str_copy(made.owner, sizeof(made.owner), owner) < 0 ||
 	    str_copy(made.key, sizeof(made.key), key) < 0 ||
-	    adopt(tree, best_effort, &made, ret_lost, e) < 0) {
+	    adopt(tree, best_effort, keep_marked, &made, ret_lost, e) < 0) {
 		cgroup_box_done(&made);
 		return -1;
 	}

@@ -13,13 +13,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/str.h"
 #include "runtime/cgroup.h"
 #include "runtime/cgroup_text.h"
@@ -42,9 +42,9 @@ int cgroup_fs_make(int dir_fd, const char *name)
 	return cgroup_fs_open(dir_fd, name);
 }
 
-int cgroup_fs_lock(int dir_fd)
+int cgroup_fs_lock(int *dir_fd)
 {
-	return flock(dir_fd, LOCK_EX | LOCK_NB);
+	return lock_take(dir_fd);
 }
 
 uint64_t cgroup_fs_counter(int dir_fd, const char *file, const char *name)
@@ -168,7 +168,7 @@ static void sweep_key(int root_fd, int owner_fd, const char *owner, const char *
 {
 	_cleanup_fd_ int fd = cgroup_fs_open(owner_fd, key);
 
-	if (fd < 0 || cgroup_fs_lock(fd) < 0 || cgroup_fs_wait_empty(fd, 0) < 0)
+	if (fd < 0 || cgroup_fs_lock(&fd) < 0 || cgroup_fs_wait_empty(fd, 0) < 0)
 		return;
 	(void)cgroup_fs_remove_box(root_fd, owner, key);
 }

@@ -23,7 +23,7 @@ int cgroup_fs_make(int dir_fd, const char *name);
 
 /* cgroup_fs_lock() - hold a directory without waiting; released with its last descriptor. The
  * directories are 0700, so only their owner can. Return: 0, -1 (EWOULDBLOCK). */
-int cgroup_fs_lock(int dir_fd);
+int cgroup_fs_lock(int *dir_fd);
 
 /* cgroup_fs_counter() - a "name value" line of a file. Return: the value, 0 when there is none. */
 uint64_t cgroup_fs_counter(int dir_fd, const char *file, const char *name);

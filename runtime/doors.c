@@ -112,6 +112,19 @@ int doors_listen(struct doors *d, const char *host, uint16_t port, struct err *e
 	return 0;
 }
 
+void doors_inherit(struct doors *d, const int *fds, size_t count)
+{
+	struct sockaddr_storage at;
+	socklen_t size = sizeof(at);
+
+	for (size_t i = 0; i < count && i < ARRAY_SIZE(d->listen_fds); i++)
+		d->listen_fds[d->listen_count++] = fds[i];
+	/* Both families have the port in the same place. */
+	if (count > 0 && getsockname(fds[0], (struct sockaddr *)&at, &size) == 0)
+		d->http.port = ntohs(((struct sockaddr_in *)&at)->sin_port);
+	d->announced = true;
+}
+
 void doors_done(struct doors *d)
 {
 	for (size_t i = 0; i < d->listen_count; i++)

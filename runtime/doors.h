@@ -28,6 +28,9 @@ struct doors {
 /* doors_listen() - a numeric address, or "localhost" for both loopback addresses. Port 0: any; what it
  * became is in http.port. Needs the capability for ports below 1024. */
 int doors_listen(struct doors *d, const char *host, uint16_t port, struct err *e);
+
+/* doors_inherit() - sockets that listen already. */
+void doors_inherit(struct doors *d, const int *fds, size_t count);
 void doors_done(struct doors *d);
 
 /* doors_give() - everything, to a front that has just been greeted. */

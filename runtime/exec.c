@@ -163,7 +163,7 @@ void sandbox_pump(struct sandbox *sb)
 {
 	struct command *next;
 
-	if (sb->state != SANDBOX_READY)
+	if (sb->state != SANDBOX_READY || sb->reg->paused)
 		return;
 	for (struct command *cmd = sb->commands; cmd; cmd = next) {
 		bool shared = false;
@@ -288,6 +288,27 @@ static void on_abandoned(struct request *req)
 	case COMMAND_SETTLING:
 		return;
 	}
+}
+
+int command_resume(struct command *cmd, struct sandbox *sb, struct peer *p, uint64_t request_id,
+		   uint64_t deadline_ns)
+{
+	struct api_header h = { .op = API_EXEC, .id = request_id };
+	uint64_t now = loop_now_ns();
+	struct err e = { 0 };
+
+	if (p && request_begin(p, &cmd->req, &h, on_abandoned, &e) < 0) {
+		log_error("%s: a command cannot go on: %s", cmd->key, e.message);
+		return -1;
+	}
+	attach(cmd, sb);
+	if (cmd->leaf >= 0) {
+		sb->leaf[cmd->leaf].commands++;
+		sb->leaf[cmd->leaf].used = true;
+	}
+	if (cmd->state != COMMAND_WAITING)
+		command_timer(cmd, deadline_ns > now ? (deadline_ns - now) / 1000000 : 0);
+	return 0;
 }
 
 static uint64_t clamp_timeout(const struct settings *s, uint64_t wanted_ms, uint32_t *flags)

@@ -113,10 +113,21 @@ void command_refuse(struct command *cmd, const struct err *error);
 /* command_abort() - the same for a start under way, which is killed. */
 void command_abort(struct command *cmd, const struct err *error);
 
+/* command_watch() - call command_end() when pid, a child of ours, ends. Return: 0, -1. */
+int command_watch(struct command *cmd, pid_t pid);
+
+/* command_resume() - one that came through a handover, complete but for these: its sandbox, the peer that
+ * waits for it (NULL: none) and the time of its next step. Return: 0, -1 (the caller frees it). */
+int command_resume(struct command *cmd, struct sandbox *sb, struct peer *p, uint64_t request_id,
+		   uint64_t deadline_ns);
+
 void command_timer(struct command *cmd, uint64_t delay_ms);
 void command_on_timer(struct command *cmd);
 void command_detach(struct command *cmd);
 void command_free(struct command *cmd);
+
+/* sandbox_drain() - read on what background work writes, until its end; NULL is nothing to read. */
+void sandbox_drain(struct sandbox *sb, struct output *out);
 
 /* sandbox_pump() - start what waits in a sandbox that is ready, in order. */
 void sandbox_pump(struct sandbox *sb);

@@ -281,23 +281,29 @@ static void on_drain_end(struct output *out, void *ctx)
 
 /* Background children go on writing: somebody has to read, or they die of SIGPIPE. The oldest such
  * pipe goes when there are too many. */
-static void leave_output(struct command *cmd)
+void sandbox_drain(struct sandbox *sb, struct output *out)
 {
-	struct sandbox *sb = cmd->sandbox;
 	struct output **last = &sb->drains;
 
-	if (!cmd->out || !output_is_open(cmd->out) || sb->state == SANDBOX_STOPPING)
+	if (!out)
 		return;
-	cmd->out->on_eof = on_drain_end;
-	cmd->out->ctx = sb;
-	cmd->out->next = sb->drains;
-	sb->drains = cmd->out;
-	cmd->out = NULL;
+	out->on_eof = on_drain_end;
+	out->ctx = sb;
+	out->next = sb->drains;
+	sb->drains = out;
 	if (++sb->drain_count <= OUTPUT_DRAINS_MAX)
 		return;
 	while ((*last)->next)
 		last = &(*last)->next;
 	on_drain_end(*last, sb);
+}
+
+static void leave_output(struct command *cmd)
+{
+	struct sandbox *sb = cmd->sandbox;
+
+	if (cmd->out && output_is_open(cmd->out) && sb->state != SANDBOX_STOPPING)
+		sandbox_drain(sb, take_ptr(cmd->out));
 }
 
 void command_answer(struct command *cmd)

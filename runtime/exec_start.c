@@ -414,6 +414,11 @@ static void on_child_reaped(struct reap_child *c, struct reap_status status)
 		command_end(cmd);
 }
 
+int command_watch(struct command *cmd, pid_t pid)
+{
+	return reap_watch(cmd->reg->reaper, &cmd->child, pid, on_child_reaped, cmd);
+}
+
 /* The process limit is reached: a rescue command (pkill) must still start (M 17). */
 static int try_again(struct command *cmd, struct err *e)
 {

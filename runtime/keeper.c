@@ -29,43 +29,15 @@
 #include "runtime/doors.h"
 #include "runtime/egress.h"
 #include "runtime/exec.h"
+#include "runtime/handover.h"
 #include "runtime/keeper_ops.h"
+#include "runtime/keeper_state.h"
 #include "runtime/notify.h"
 #include "runtime/registry.h"
 #include "runtime/registry_net.h"
 #include "runtime/seccomp.h"
 
-enum {
-	END_DEADLINE_MS = 1700,
-	FIRST_CONTROL_ID = 1,
-	FRONT_STEADY_MS = 10 * 1000, /* a front that lived so long is replaced at once */
-	FRONT_RETRY_MS = 100,        /* another after this, then after twice as long, and so on */
-	FRONT_RETRY_MAX_MS = 5 * 1000,
-};
-
-struct keeper {
-	const struct keeper_start *start;
-	const struct settings *settings;
-	struct loop *loop;
-	struct reaper reaper;
-	struct store store;
-	struct owners owners;
-	struct token_table tokens;
-	uint8_t session_key[API_TOKEN_HASH_LEN];
-	struct seccomp_program filter;
-	struct enter_rights rights, user_rights;
-	struct registry registry;
-	struct peers peers;
-	struct peer *main_peer; /* its end is our end */
-	struct loop_source listen, signals;
-	struct loop_timer deadline;
-	struct err failure; /* code ERR_NONE, or why there can be no sandbox */
-	bool ending;
-	int home_lock;                /* KEEPER_SERVICE */
-	struct loop_timer front_retry; /* KEEPER_SERVICE */
-	struct reap_child front;       /* KEEPER_SERVICE: when it is our child */
-	uint64_t front_since_ns, front_delay_ms;
-};
+enum { END_DEADLINE_MS = 1700, FIRST_CONTROL_ID = 1 };
 
 /* One keeper per process; kept out of the heap and touched page by page. */
 static struct keeper the_keeper;
@@ -86,7 +58,7 @@ static int on_message(struct peer *p, const struct api_header *h, struct err *e)
 
 /* ---- peers ---- */
 
-static void say_hello(struct keeper *k, struct peer *p)
+void keeper_say_hello(struct keeper *k, struct peer *p)
 {
 	const struct settings *s = k->settings;
 	struct api_hello msg = {
@@ -132,12 +104,12 @@ static void on_connection(struct loop_source *s, uint32_t events)
 	if (!p)
 		log_warn("control connection refused: %s", e.message);
 	else
-		say_hello(k, p);
+		keeper_say_hello(k, p);
 }
 
 /* ---- tokens ---- */
 
-static void send_tokens(struct keeper *k)
+void keeper_send_tokens(struct keeper *k)
 {
 	struct {
 		struct api_tokens head;
@@ -178,7 +150,7 @@ static int read_tokens(struct registry *reg, struct err *e)
 	for (size_t i = 0; i < t.count; i++)
 		meet_owner(k, t.rows[i].owner);
 	if (k->main_peer)
-		send_tokens(k);
+		keeper_send_tokens(k);
 	return 0;
 }
 
@@ -234,8 +206,6 @@ static void end(struct keeper *k)
 		loop_stop(k->loop, 0);
 }
 
-static void replace_front(struct keeper *k);
-
 static void on_peer_gone(struct peer *p)
 {
 	struct keeper *k = keeper_of(p);
@@ -244,7 +214,7 @@ static void on_peer_gone(struct peer *p)
 		return;
 	k->main_peer = NULL;
 	if (k->start->kind == KEEPER_SERVICE && !k->ending)
-		replace_front(k);
+		keeper_replace_front(k);
 	else
 		end(k);
 }
@@ -282,6 +252,8 @@ static void reload(struct keeper *k)
 	notify("READY=1");
 }
 
+/* ---- signals ---- */
+
 static void on_signal(struct loop_source *s, uint32_t events)
 {
 	struct keeper *k = s->ctx;
@@ -290,72 +262,12 @@ static void on_signal(struct loop_source *s, uint32_t events)
 	(void)events;
 	if (read(s->fd, &si, sizeof(si)) != sizeof(si))
 		return;
-	if (si.ssi_signo == SIGHUP && k->start->doors)
+	if (si.ssi_signo == SIGUSR2)
+		keeper_renew(k);
+	else if (si.ssi_signo == SIGHUP && k->start->doors)
 		reload(k);
 	else
 		end(k);
-}
-
-/* ---- another front ---- */
-
-static void on_front_reaped(struct reap_child *c, struct reap_status status)
-{
-	(void)c;
-	if (status.signal)
-		log_warn("the front was ended by signal %d", status.signal);
-}
-
-static void watch_front(struct keeper *k, pid_t pid)
-{
-	k->main_peer->replaced = true;
-	k->front_since_ns = loop_now_ns();
-	if (pid > 0 && reap_watch(&k->reaper, &k->front, pid, on_front_reaped, k) < 0)
-		log_warn("the front is not our child");
-}
-
-static void on_front_retry(struct loop_timer *t)
-{
-	struct keeper *k = t->ctx;
-	struct err e = { 0 };
-	pid_t pid = 0;
-	int fd = k->start->new_front(k->start->ctx, &pid, &e);
-
-	k->front_since_ns = loop_now_ns();
-	if (fd >= 0)
-		k->main_peer = peer_add(&k->peers, fd, PEER_FRONT, &e);
-	if (!k->main_peer) {
-		log_error("no front: %s", e.message);
-		replace_front(k);
-		return;
-	}
-	watch_front(k, pid);
-	say_hello(k, k->main_peer);
-	if (k->start->fixed_tokens)
-		send_tokens(k);
-	if (k->start->doors)
-		doors_give(k->start->doors, k->main_peer);
-}
-
-/* What it was doing goes on; who asked for it finds its sandboxes again. A front that dies as soon as it
- * is there must not take the whole processor. */
-static void replace_front(struct keeper *k)
-{
-	uint64_t lived_ms = (loop_now_ns() - k->front_since_ns) / 1000000;
-
-	if (lived_ms >= FRONT_STEADY_MS)
-		k->front_delay_ms = 0;
-	if (k->front.pid > 0) { /* it may have been cut off for not reading */
-		(void)kill(k->front.pid, SIGKILL);
-		reap_forget(&k->reaper, &k->front);
-	}
-	log_warn("the front has ended after %" PRIu64 " s; starting another", lived_ms / 1000);
-	if (loop_timer_set(k->loop, &k->front_retry, k->front_delay_ms, on_front_retry, k) < 0) {
-		log_error("no memory for a timer");
-		loop_stop(k->loop, -1);
-	}
-	k->front_delay_ms = k->front_delay_ms ? 2 * k->front_delay_ms : FRONT_RETRY_MS;
-	if (k->front_delay_ms > FRONT_RETRY_MAX_MS)
-		k->front_delay_ms = FRONT_RETRY_MAX_MS;
 }
 
 /* ---- the start ---- */
@@ -371,6 +283,8 @@ static int watch_signals(struct keeper *k, struct err *e)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	if (k->start->kind == KEEPER_SERVICE)
+		sigaddset(&set, SIGUSR2);
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		return err_sys(e, "signalfd");
@@ -465,6 +379,7 @@ static int prepare(struct keeper *k, struct err *e)
 	    registry_net_start(&k->registry, k->settings->net, !k->start->ids->in_storage, e) < 0)
 		return -1;
 	owners_init(&k->owners, &k->store, k->settings->subid, k->start->ids);
+	k->registry.handed_over = k->start->handover != NULL;
 	if (k->registry.survives)
 		adopt_all(&k->registry);
 	meet_owner(k, k->settings->owner);
@@ -501,8 +416,9 @@ static int start(struct keeper *k, struct err *e)
 	k->main_peer = peer_add(&k->peers, k->start->peer_fd, kind, e);
 	if (!k->main_peer)
 		return -1;
+	keeper_remember_program(k);
 	if (k->start->kind == KEEPER_SERVICE)
-		watch_front(k, k->start->peer_pid);
+		keeper_watch_front(k, k->start->peer_pid);
 	if (k->start->start_failure)
 		k->failure = *k->start->start_failure;
 	else
@@ -511,10 +427,13 @@ static int start(struct keeper *k, struct err *e)
 		*e = k->failure;
 		return -1;
 	}
-	say_hello(k, k->main_peer);
+	if (k->start->handover)
+		keeper_take_handover(k);
+	else
+		keeper_say_hello(k, k->main_peer);
 	if (k->start->fixed_tokens && k->failure.code == ERR_NONE && read_tokens(&k->registry, e) < 0)
 		return -1;
-	if (k->start->doors) /* last: it must know who may come in before anybody does */
+	if (k->start->doors && !k->start->handover) /* last: it must know who may come in before anybody does */
 		doors_give(k->start->doors, k->main_peer);
 	return 0;
 }
@@ -543,14 +462,16 @@ static void release(struct keeper *k)
 int keeper_run(const struct keeper_start *ks, struct err *e)
 {
 	struct keeper *k = &the_keeper;
-	int status = -1;
+	int r, status = -1;
 
 	*k = (struct keeper){ .start = ks, .settings = ks->settings };
 	k->listen.fd = k->signals.fd = k->reaper.source.fd = k->registry.null_fd = k->home_lock = -1;
 	k->store = (struct store){ -1, -1, -1, -1, -1 };
 	k->registry.net_watch.fd = -1;
 	k->registry.uplink = (struct uplink)UPLINK_INIT;
-	if (start(k, e) == 0)
+	r = start(k, e);
+	handover_done(ks->handover);
+	if (r == 0)
 		status = loop_run(k->loop, e);
 	for (size_t i = 0; k->loop && i < PEER_MAX; i++)
 		peer_remove(&k->peers, &k->peers.peer[i]);

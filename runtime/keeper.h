@@ -22,6 +22,7 @@ enum keeper_kind {
 };
 
 struct doors;
+struct handover;
 
 struct keeper_start {
 	const struct settings *settings;
@@ -37,6 +38,8 @@ struct keeper_start {
 	int (*new_front)(void *ctx, pid_t *ret_pid, struct err *e);
 	void *ctx; /* of new_front */
 	struct doors *doors; /* NULL: the front speaks through its standard descriptors */
+	struct handover *handover; /* what this process was before it executed itself; NULL: nothing */
+	char *const *argv; /* KEEPER_SERVICE: to execute itself with, on SIGUSR2; NULL: it does not */
 	const struct err *start_failure; /* NULL, or why no sandbox can be made: told in API_HELLO, and
 					  * the answer to every request until the peer ends */
 };

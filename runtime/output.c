@@ -364,6 +364,40 @@ int output_start(struct output *out, struct loop *l, struct output_logs *logs, u
 	return -1;
 }
 
+void output_save(const struct output *out, struct output_state *ret)
+{
+	*ret = (struct output_state){
+		.pipe_fd = out->source.fd, .log_fd = out->log_fd, .ring_fd = out->ring_fd,
+		.spilled = out->spilled, .answered = out->answered, .log_number = out->log_number,
+		.log_bytes = out->log_bytes, .ring_bytes = out->ring_bytes, .total_bytes = out->total_bytes,
+	};
+}
+
+int output_restore(struct output *out, struct loop *l, struct output_logs *logs,
+		   const struct output_state *state, struct err *e)
+{
+	*out = (struct output){
+		.source = { .fd = -1 }, .logs = logs, .log_fd = state->log_fd, .ring_fd = state->ring_fd,
+		.spilled = state->spilled, .answered = state->answered, .log_number = state->log_number,
+		.log_bytes = state->log_bytes, .ring_bytes = state->ring_bytes,
+		.total_bytes = state->total_bytes,
+	};
+	if (state->pipe_fd >= 0 &&
+	    loop_add(l, &out->source, state->pipe_fd, EPOLLIN, on_readable, out, e) < 0) {
+		int fd = state->pipe_fd;
+
+		close_fd(&fd);
+		close_fd(&out->log_fd);
+		close_fd(&out->ring_fd);
+		return -1;
+	}
+	if (out->log_fd >= 0 && !out->answered) {
+		out->next_writing = logs->writing;
+		logs->writing = out;
+	}
+	return 0;
+}
+
 void output_settle(struct output *out)
 {
 	int pending = 0;

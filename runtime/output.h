@@ -56,6 +56,19 @@ struct output {
 int output_start(struct output *out, struct loop *l, struct output_logs *logs, uint32_t uid,
 		 uint32_t gid, output_eof_fn *on_eof, void *ctx, struct err *e);
 
+/* What an output is made of, for a handover; descriptors by number, -1: none. */
+struct output_state {
+	int32_t pipe_fd, log_fd, ring_fd;
+	uint32_t spilled, answered;
+	uint64_t log_number, log_bytes, ring_bytes, total_bytes;
+};
+void output_save(const struct output *out, struct output_state *ret);
+
+/* output_restore() - the same output again, reading on; the descriptors are its own from here on, and
+ * closed on failure. Return: 0, -1. */
+int output_restore(struct output *out, struct loop *l, struct output_logs *logs,
+		   const struct output_state *state, struct err *e);
+
 /* output_settle() - take what is in the pipe now, bounded, without waiting. */
 void output_settle(struct output *out);
 

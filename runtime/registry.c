@@ -160,7 +160,7 @@ void registry_start_queued(struct registry *reg)
 {
 	struct sandbox *oldest;
 
-	while (reg->queued > 0 && reg->live + reg->stopping < reg->settings->max_sandboxes) {
+	while (!reg->paused && reg->queued > 0 && reg->live + reg->stopping < reg->settings->max_sandboxes) {
 		oldest = NULL;
 		for (struct sandbox *sb = reg->all; sb; sb = sb->next) {
 			if (sb->state == SANDBOX_QUEUED)

@@ -121,6 +121,8 @@ struct registry {
 	uint32_t queued, live, stopping; /* live: creating or ready */
 	uint64_t generation;
 	bool closing; /* nothing new */
+	bool handed_over; /* commands of the keeper before us, which was this process, go on */
+	bool paused;   /* nothing is begun: a handover is near (handover.h) */
 	bool survives; /* sandboxes outlive this keeper: the next one adopts them (adopt.h) */
 	struct lost_notes lost;
 	struct reap_child sweeper; /* one at a time: two would take each other's names away */

@@ -25,6 +25,7 @@
 
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/str.h"
 #include "runtime/label.h"
 
@@ -235,7 +236,7 @@ int store_home_lock(const struct store *s, struct err *e)
 
 	if (fd < 0)
 		return err_sys(e, "open keeper.lock in SANDBOX_HOME");
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+	if (lock_take(&fd) < 0) {
 		if (errno != EWOULDBLOCK)
 			return err_sys(e, "lock SANDBOX_HOME");
 		(void)err_set(e, ERR_BUSY, "SANDBOX_HOME is served by process %d already",
@@ -273,7 +274,7 @@ static int try_flock(struct store_label *l, pid_t *ret_holder, struct err *e)
 {
 	pid_t holder;
 
-	if (flock(l->lock_fd, LOCK_EX | LOCK_NB) == 0)
+	if (lock_take(&l->lock_fd) == 0)
 		return 0;
 	if (errno != EWOULDBLOCK)
 		return err_sys(e, "lock %s", l->key);

@@ -29,7 +29,7 @@ LAYERS = (
     ("proxy", ("runtime/proxy/*",)),
     ("assembly", ("runtime/enter*", "runtime/launch*", "runtime/init/*", "runtime/join/*")),
     ("registry", ("runtime/peer*", "runtime/reap*", "runtime/output*", "runtime/registry*",
-                  "runtime/exec*", "runtime/present*", "runtime/scan*", "runtime/age*", "runtime/image*", "runtime/adopt*", "runtime/lost*",
+                  "runtime/exec*", "runtime/present*", "runtime/scan*", "runtime/age*", "runtime/image*", "runtime/adopt*", "runtime/lost*", "runtime/handover*",
                   "runtime/egress*")),
     ("keeper", ("runtime/control*", "runtime/doors*", "runtime/notify*", "runtime/keeper*", "runtime/doctor*")),
     # The front: its own layers, and of the runtime only what FRONT_MAY_INCLUDE names.
