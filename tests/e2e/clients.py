@@ -2,54 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """The MCP inspector and the official TypeScript SDK, old and new, against the program.
 
-Their packages are SANDBOX_TEST_NODE (a directory with node_modules), or installed once into the cache when
-npm can reach its registry. Without them nothing here can run, and the reason is printed.
+Their packages come from npm (tests/lib/node.py). Without them nothing here can run, and the reason is printed.
 """
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from lib import escape, host, image, tap
+from lib import escape, host, tap
+from lib import node as packages_of
 
-PACKAGES = ("node-linux-%s@22" % {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine, "x64"),
-            "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/sdk@1.32.2",
+PACKAGES = (packages_of.NODE, "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/sdk@1.32.2",
             "@modelcontextprotocol/client@2.4.0", "mcp-remote@0.15.1")
 
 TOKEN = "a-token-of-the-tests"
 
 
-def install(directory):
-    if not shutil.which("npm"):
-        raise host.Missing("npm is not installed and SANDBOX_TEST_NODE names no packages")
-    os.makedirs(directory, exist_ok=True)
-    try:
-        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", directory,
-                        *PACKAGES], check=True, timeout=400, capture_output=True, stdin=subprocess.DEVNULL)
-    except (subprocess.SubprocessError, OSError) as e:
-        shutil.rmtree(directory, ignore_errors=True)
-        raise host.Missing("npm cannot install the clients: %s" % e) from None
-
-
-def packages():
-    given = os.environ.get("SANDBOX_TEST_NODE")
-    if given:
-        return given
-    directory = os.path.join(image.CACHE, "node")
-    if not os.path.isdir(directory + "/node_modules/mcp-remote"):
-        install(directory)
-    return directory
-
-
 class Node:
     def __init__(self, directory, world):
         self.directory, self.world = directory, world
-        modules = directory + "/node_modules/"
-        self.node = next(modules + name + "/bin/node" for name in os.listdir(modules) if name.startswith("node-linux"))
+        self.node = packages_of.program(directory)
         # The clients start the server themselves; it must find its settings and its cgroup.
         self.server = os.path.join(world.dir, "server")
         with open(self.server, "w", encoding="utf-8") as f:
@@ -140,7 +115,7 @@ def control(t):
 
 
 try:
-    directory = packages()
+    directory = packages_of.packages("clients", PACKAGES)
 except host.Missing as missing:
     print("1..0 # SKIP " + tap.printable(str(missing)))
     sys.exit(0)
