@@ -177,6 +177,29 @@ def check_abstract(t, w):
             t.ok(True, "  control: the host connects to it")
 
 
+def beside(policy):
+    """Somebody else's packet filter, as Docker's: a forward chain that accepts or drops by default."""
+    host.run("nft", "add", "table", "ip", "others")
+    host.run("nft", "add", "chain", "ip", "others", "FORWARD",
+             "{ type filter hook forward priority 0; policy %s; }" % policy)
+    host.run("nft", "chain", "ip", "others", "FORWARD", "{ policy %s; }" % policy)
+
+
+def veth_beside_others():
+    net.set_forwarding(True)
+    beside("accept")
+
+
+def dropping_filter():
+    net.set_forwarding(True)
+    beside("drop")
+
+
+def no_forwarding():
+    net.set_forwarding(False)
+    beside("accept")
+
+
 def control(t):
     t.prefix = "control: "
     for name, (address, port) in net.everything().items():
@@ -215,8 +238,9 @@ def main():
     t = tap.Tap()
     net.open_tun(True)
     control(t)
-    in_mode(t, "root", [("veth", lambda: net.set_forwarding(True), True),
-                        ("slirp4netns", lambda: net.set_forwarding(False), False)])
+    in_mode(t, "root", [("veth", veth_beside_others, True),
+                        ("slirp4netns beside a dropping filter", dropping_filter, False),
+                        ("slirp4netns", no_forwarding, False)])
     in_mode(t, "user", [("pasta", lambda: None, False),
                         ("slirp4netns", lambda: net.hide("/usr/bin/pasta"), False)])
     control(t)

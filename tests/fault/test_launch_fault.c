@@ -118,6 +118,7 @@ static void test_remedies(struct box *b, int fds)
 
 int main(int argc, char **argv)
 {
+	static struct uplink uplink;
 	static struct box b;
 	int fds;
 
@@ -134,6 +135,13 @@ int main(int argc, char **argv)
 	fds = count_entries("/proc/self/fd");
 	for (uint32_t stage = 1; stage < LAUNCH_STAGE_COUNT; stage++)
 		test_stage(&b, stage, fds);
+	/* The same with sockets made inside and on their way out. */
+	if (uplink_open(&uplink, NET_ALLOWLIST, !b.ids.in_storage, &b.e) < 0)
+		tap_bail("%s", b.e.message);
+	b.req.uplink = &uplink;
+	for (uint32_t stage = 1; stage < LAUNCH_STAGE_COUNT; stage++)
+		test_stage(&b, stage, fds);
+	b.req.uplink = NULL;
 	test_remedies(&b, fds);
 	fault_stage = 0;
 	if (tap_int(box_start(&b), 0, "after all of it one more becomes ready"))
