@@ -6,18 +6,18 @@
 packages_build="gcc libc6-dev meson ninja-build pkg-config python3
 	libseccomp-dev libcap-dev libcjson-dev libmbedtls-dev libnl-3-dev libnl-route-3-dev"
 
-# newuidmap, and what makes an image
-packages_run="uidmap mmdebstrap ca-certificates"
+# newuidmap, what makes an image, and the way out of sandboxes that have a network
+packages_run="uidmap mmdebstrap ca-certificates passt slirp4netns"
 
 # The same for Fedora. It has no mmdebstrap everywhere: import an image then (README, "Images").
 packages_build_dnf="gcc meson ninja-build pkgconf-pkg-config python3
 	libseccomp-devel libcap-devel cjson-devel mbedtls-devel libnl3-devel"
-packages_run_dnf="shadow-utils ca-certificates"
+packages_run_dnf="shadow-utils ca-certificates passt slirp4netns"
 
 # git: the tree's rules and the clean checkout of tests/fresh; binutils: nm; zstd: compressed imports
-# passt, slirp4netns, nftables, iproute2: the ways out of a sandbox and a host of the tests' own
-packages_test="passt slirp4netns nftables iproute2 strace bubblewrap cppcheck python3 procps util-linux libcap2-bin file git binutils zstd xz-utils
-	bzip2 attr openssl"
+# nftables, iproute2: a host of the tests' own
+packages_test="strace bubblewrap cppcheck python3 procps util-linux libcap2-bin file git binutils zstd xz-utils
+	bzip2 attr openssl nftables iproute2"
 
 # what tools/bench compares with, where it is there
 packages_bench="bubblewrap nginx-light"

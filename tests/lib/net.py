@@ -9,6 +9,7 @@ machine's own network is neither used nor changed.
 import atexit
 import ctypes
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -116,8 +117,13 @@ def answer(address, port, timeout=3):
 
 def enter():
     """Needs root. Once in a process. Return: a pid in the namespace of the other machines."""
-    if not os.path.exists("/usr/sbin/ip") and not os.path.exists("/sbin/ip"):
-        raise host.Missing("iproute2 is not installed")
+    for program in ("ip", "nft", "nsenter", "pasta", "slirp4netns"):
+        if not shutil.which(program):
+            raise host.Missing("%s is not installed" % program)
+    if not os.path.exists("/dev/net/tun"):
+        host.run("modprobe", "tun", check=False)
+    if not os.path.exists("/dev/net/tun"):
+        raise host.Missing("there is no /dev/net/tun")
     unshare(CLONE_NEWNS | CLONE_NEWNET)
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     ip("link", "set", "lo", "up")
