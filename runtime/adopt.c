@@ -15,6 +15,7 @@
 
 #include "runtime/base/cleanup.h"
 #include "runtime/base/log.h"
+#include "runtime/egress.h"
 #include "runtime/registry_net.h"
 #include "runtime/base/proc.h"
 #include "runtime/base/sys.h"
@@ -185,8 +186,9 @@ static int take_over(struct adoption *a, struct err *e)
 		return -1;
 	}
 	sb->launch.pidfd = pidfd;
-	if (registry_net_adopt(sb, e) < 0) {
+	if (registry_net_adopt(sb, e) < 0 || egress_attach(sb, e) < 0) {
 		loop_remove(&sb->init_watch);
+		egress_detach(sb);
 		(void)registry_net_detach(sb);
 		net_close_sockets(sb->launch.socket);
 		sb->launch.pidfd = -1;

@@ -61,11 +61,9 @@ int registry_net_start(struct registry *reg, enum net_mode mode, bool root, stru
 	if (mode == NET_INTERNET)
 		log_info("sandboxes go out by %s%s%s", net_uplink_name(reg->uplink.kind),
 			 reg->uplink.why_not[0] ? ": " : "", reg->uplink.why_not);
-	if (reg->uplink.kind == NET_UPLINK_PROXY) {
-		err_set(e, ERR_HOST, "no way out for sandboxes: %s", reg->uplink.why_not);
-		return err_remedy(e, "apt-get install %s, or use SANDBOX_NET=none",
-				  root ? "slirp4netns" : "passt");
-	}
+	if (reg->uplink.kind == NET_UPLINK_PROXY) /* what knows of proxies works, the rest has no network */
+		log_warn("sandboxes reach the internet through the egress proxy only: %s; for more: apt-get "
+			 "install %s", reg->uplink.why_not, root ? "slirp4netns" : "passt");
 	if (!net_has_device(reg->uplink.kind))
 		return 0;
 	fd = net_host_watch(e);
