@@ -260,6 +260,25 @@ def check_log(t, world):
     t.ok(done.status == 0 and "web.example" in done.out and "5432" in done.out, "net policy", done)
 
 
+def check_internet(t, world):
+    """Mode internet, by whatever way out this host gives: names resolve, the LAN stays away."""
+    client = world.client("--net", "internet", env={"SANDBOX_DNS": nw.NAMES})
+    curl = "LD_LIBRARY_PATH=/workspace /workspace/curl -sS --max-time 10 "
+    reply = client.run("net", "python3 -c \"import socket; print(socket.gethostbyname('other.example'))\"; "
+                              "env | grep -c ^http_proxy")
+    t.ok(nw.WEB2 in reply.output, "internet: the resolver works", reply)
+    by_proxy = reply.output.rstrip().endswith("1")
+    t.diag("the way out is %s" % ("the proxy" if by_proxy else "an address of its own"))
+    reply = client.run("net", curl + "http://other.example/")
+    t.ok("served by " + nw.WEB2 in reply.output, "internet: every public name is reached", reply)
+    for name in ("lan.example", "metadata.example", "host.example"):
+        reply = client.run("net", curl + "http://%s/" % name)
+        t.ok("served by" not in reply.text, "internet: %s is not" % name, reply)
+        if by_proxy:
+            t.ok("[blocked: %s:80 (" % name in reply.text, "and the result says so", reply)
+    client.close()
+
+
 def attack(t, world):
     client = world.client("--net", "allowlist", "--net-allow", ALLOW, env={"SANDBOX_DNS": nw.NAMES})
     check_environment(t, client)
@@ -278,6 +297,7 @@ def attack(t, world):
     t.ok("served by" not in reply.text and "[blocked: web.example:80 (not listed)] allowed: nothing\n" in
          reply.text, "an empty allowlist allows nothing", reply)
     client.close()
+    check_internet(t, world)
     client = world.client("--net", "none")
     reply = client.run("net", "env | grep -c -i proxy; echo > /dev/tcp/127.0.0.53/3128")
     t.ok(reply.output.startswith("0\n") and reply.status != 0, "mode none has neither proxy nor variables", reply)
