@@ -2,6 +2,7 @@
 """The connection machine over real sockets: order, framing, refusals, streams, files, ends."""
 import os
 import pathlib
+import random
 import resource
 import socket
 import sys
@@ -256,6 +257,41 @@ def files():
            descriptors, server.descriptors())
 
 
+def chaos():
+    """Requests of every kind, in random order and pieces, from clients that leave when they like."""
+    chance = random.Random(20260728)
+    kinds = [request("/about"), request("/echo", b"x" * 3000), request("/later?ms=5"), request("/stream?n=3&ms=1"),
+             request("/stream?n=40&size=65536"), request("/file?len=300000"), request("/deny", b"x" * 100),
+             request("/deny", method="POST", fields=["Content-Length: 70000"]), request("/abort"),
+             request("/split"), request("/nothing"), request("/about", method="HEAD"), b"\x00", b"GET /\n",
+             request("/small", b"01234567890"),
+             request("/echo", method="POST", fields=["Expect: 100-continue", "Content-Length: 9"]) + b"012345678",
+             request("/echo", method="POST", fields=["Transfer-Encoding: chunked"]) + b"5\r\nabcde\r\n0\r\n\r\n"]
+    before, open_clients = server.counts(), []
+    for _ in range(1500):
+        if len(open_clients) < 40:
+            open_clients.append(server.connect(receive_buffer=chance.choice((None, 4096))))
+        c = chance.choice(open_clients)
+        data = b"".join(chance.choice(kinds) for _ in range(chance.randint(1, 4)))
+        try:
+            c.socket.settimeout(0.01)
+            c.send(data[:chance.randint(1, len(data))] if chance.random() < 0.3 else data)
+            if chance.random() < 0.5:
+                c.socket.recv(chance.choice((1, 100, 65536)))
+        except OSError:
+            pass
+        if chance.random() < 0.2:
+            open_clients.remove(c)
+            getattr(c, chance.choice(("close", "reset")))()
+    for c in open_clients:
+        c.close()
+    tap.ok(eventually(lambda: server.counts()["connections"] == 1), "random clients: all ends are noticed",
+           server.counts())
+    after = server.counts()
+    tap.ok(after["works"] == 0 and after["bodies"] == 0 and after["requests"] - before["requests"] > 100,
+           "... nothing is left of them", after)
+
+
 def many():
     """More connections than there is room for: the one that has waited longest goes."""
     fresh = Server(sys.argv[1])
@@ -288,7 +324,7 @@ def many():
 
 def main():
     for part in (answers, every_cut, pipelining, keep_alive, refusals, early_answers, expectations, streams,
-                 disconnects, files, many):
+                 disconnects, files, chaos, many):
         part()
     tap.equal(server.counts()["bodies"], 0, "no body is left in memory")
     tap.equal(server.end(), 0, "the end")
