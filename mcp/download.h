@@ -27,7 +27,7 @@ bool downloads_own(struct http_text path);
 void downloads_on_head(struct downloads *d, struct http_exchange *x, const struct http_request *r);
 void downloads_on_request(struct downloads *d, struct http_exchange *x, const struct http_request *r);
 
-/* downloads_done() - the exchanges are gone already. */
+/* downloads_done() - break off what is under way; before the HTTP server ends. */
 void downloads_done(struct downloads *d);
 
 /* download_disposition() - the value of Content-Disposition for a file of this name (RFC 6266). */

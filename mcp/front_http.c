@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "mcp/download.h"
 #include "mcp/front.h"
 #include "mcp/front_confine.h"
 #include "mcp/http_server.h"
@@ -31,6 +32,8 @@ struct front_http {
 	struct http_server http;
 	struct server server;
 	struct transport_http mcp;
+	struct links links;
+	struct downloads downloads;
 	struct api_http settings;
 	bool tls_failed; /* it was asked for, and there is none */
 };
@@ -56,6 +59,8 @@ static void on_head(void *ctx, struct http_exchange *x, const struct http_reques
 
 	if (transport_http_owns(&f->mcp, r->head->path))
 		transport_http_on_head(&f->mcp, x, r);
+	else if (downloads_own(r->head->path))
+		downloads_on_head(&f->downloads, x, r);
 	else if (http_text_is(r->head->path, "/healthz"))
 		answer_health(x, r);
 	else
@@ -66,7 +71,10 @@ static void on_request(void *ctx, struct http_exchange *x, const struct http_req
 {
 	struct front_http *f = ctx;
 
-	transport_http_on_request(&f->mcp, x, r);
+	if (downloads_own(r->head->path))
+		downloads_on_request(&f->downloads, x, r);
+	else
+		transport_http_on_request(&f->mcp, x, r);
 }
 
 static const char *write_error(void *ctx, const struct http_request *r, int status, const char *why,
@@ -91,6 +99,8 @@ static void take_settings(struct front_http *f, const struct api_http *msg)
 	f->settings.public_base[API_HTTP_TEXT_MAX - 1] = '\0';
 	f->settings.allowed_hosts[API_HTTP_TEXT_MAX - 1] = '\0';
 	f->settings.sign_key[API_HTTP_TEXT_MAX - 1] = '\0';
+	f->links = (struct links){ f->settings.public_base, f->settings.sign_key, msg->link_ttl_ms };
+	f->server.links = &f->links;
 	transport_http_configure(&f->mcp, f->settings.path, &hosts, msg->flags & API_HTTP_NO_TOKEN,
 				 msg->flags & API_HTTP_BEHIND_PROXY);
 }
@@ -195,11 +205,14 @@ static int serve(struct front_http *f, struct err *e)
 	f->keeper.ctx = f;
 	http_server_init(&f->http, f->loop, &handler);
 	transport_http_init(&f->mcp, &f->server);
+	f->links = (struct links){ "", "", 0 };
+	downloads_init(&f->downloads, &f->keeper, &f->links);
 	if (server_init(&f->server, f->loop, &f->keeper, e) == 0 &&
 	    keeper_client_watch(&f->keeper, f->loop, e) == 0)
 		status = loop_run(f->loop, e);
 	keeper_client_done(&f->keeper);
 	server_done(&f->server);
+	downloads_done(&f->downloads);
 	transport_http_done(&f->mcp);
 	http_server_done(&f->http);
 	return status;

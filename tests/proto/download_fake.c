@@ -181,8 +181,8 @@ int main(int argc, char **argv)
 	    http_server_listen(&server, listen_somewhere(), &e) < 0)
 		die(e.message);
 	status = loop_run(loop, &e);
-	http_server_done(&server);
 	downloads_done(&downloads);
+	http_server_done(&server);
 	keeper_client_done(&keeper);
 	loop_free(loop);
 	return status;
