@@ -79,6 +79,8 @@ int cli_image_import(struct cli_call *call, struct err *e);
 int cli_image_export(struct cli_call *call, struct err *e);
 int cli_image_list(struct cli_call *call, struct err *e);
 int cli_image_rm(struct cli_call *call, struct err *e);
+int cli_setup(struct cli_call *call, struct err *e);
+extern const struct cli_option cli_setup_options[]; /* cli_setup.c */
 int cli_token_add(struct cli_call *call, struct err *e);
 int cli_token_list(struct cli_call *call, struct err *e);
 int cli_token_rm(struct cli_call *call, struct err *e);

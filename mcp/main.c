@@ -124,6 +124,9 @@ static const struct cli_verb verbs[] = {
 	  .run = cli_image_list },
 	{ .name = "image rm", .synopsis = "NAME", .help = "remove an image that nothing uses",
 	  .args_min = 1, .args_max = 1, .run = cli_image_rm },
+	{ .name = "setup", .synopsis = "CLIENT [--write] [--url URL]",
+	  .help = "what a client's configuration needs: claude-desktop, claude-code, cursor, codex, vscode, gemini, "
+		  "flowdown", .options = cli_setup_options, .args_min = 1, .args_max = 1, .run = cli_setup },
 	{ .name = "token add", .synopsis = "NAME",
 	  .help = "let somebody in over HTTP: prints a token, once, for sandboxes of their own",
 	  .args_min = 1, .args_max = 1, .run = cli_token_add },

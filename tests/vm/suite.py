@@ -167,6 +167,27 @@ def survives_reboot(s):
              "reboot: workspace and layer are there again", output)
 
 
+USER_INSTALL = ('/src/tools/install --user --binary "$MCP" --image none --no-packages --no-start '
+                "--public-base http://127.0.0.1:8001 && "
+                "printf 'SANDBOX_PORT=8001\\nSANDBOX_NET=none\\nSANDBOX_HOME=%s\\nSANDBOX_MIN_FREE=1M\\n' "
+                '"$SANDBOX_HOME" >> ~/.config/mcp-sandbox/mcp-sandbox.env && '
+                'XDG_RUNTIME_DIR=/run/user/$(id -u) systemctl --user start mcp-sandbox')
+HEALTH = ("python3 -c 'import urllib.request; "
+          'print(urllib.request.urlopen("http://127.0.0.1:8001/healthz", timeout=60).read())\'')
+
+
+def user_service(s):
+    """Lingering units: they outlive the log-out of the session that installed them."""
+    s.capture("root", "loginctl enable-linger 1000; sleep 3")
+    status, output = s.capture("session", "unset SANDBOX_IMAGE; " + USER_INSTALL)
+    s.tap.ok(status == 0, "user service: installed and started from a login session", output)
+    status, output = s.capture("root", "sleep 5; loginctl list-sessions --no-legend; " + HEALTH)
+    s.tap.ok(status == 0 and "b'ok" in output, "user service: runs on after the log-out", output + s.capture(
+        "root", "journalctl --no-pager -n 30 _UID=1000")[1])
+    status, output = s.capture("session", "XDG_RUNTIME_DIR=/run/user/1000 /src/tools/install --user --uninstall")
+    s.tap.ok(status == 0 and "kept" in output, "user service: uninstalled", output)
+
+
 def smoke(s):
     for mode in ("unit", "user"):
         status, output = s.capture(mode, 'exec "$MCP" exec smoke -- "cat /proc/self/cgroup; id -u; uname -m"')
@@ -181,9 +202,10 @@ BOOTS = {
     "delegation": ("", True, [healthy, delegation, no_cpu_delegated, sys_tests("cgroup"), suid_dumpable,
                               survives_reboot]),
     "no-memory": ("cgroup_disable=memory", False, [no_memory_controller]),
+    "service": ("", False, [payload("service", 1500), user_service]),
     "smoke": ("", False, [smoke, sys_tests("cgroup", "launch", "enter")]),
 }
-BOOTS_OF = {"amd64": ("limits", "delegation", "no-memory"), "arm64": ("smoke",)}
+BOOTS_OF = {"amd64": ("limits", "delegation", "no-memory", "service"), "arm64": ("smoke",)}
 
 
 def spin():
