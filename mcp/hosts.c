@@ -16,9 +16,12 @@ static struct http_text text_of(const char *s, size_t len)
 /* without_port() - "[v6]:1" -> "[v6]", "host:1" -> "host". */
 static struct http_text without_port(struct http_text t)
 {
-	const char *colon = t.len ? memrchr(t.data, ':', t.len) : NULL;
-	const char *bracket = t.len ? memrchr(t.data, ']', t.len) : NULL;
+	const char *colon, *bracket;
 
+	if (!t.data || t.len == 0)
+		return t;
+	colon = memrchr(t.data, ':', t.len);
+	bracket = memrchr(t.data, ']', t.len);
 	if (colon && (!bracket || bracket < colon))
 		t.len = (size_t)(colon - t.data);
 	return t;
