@@ -19,6 +19,7 @@
 #include "runtime/registry_net.h"
 #include "runtime/base/proc.h"
 #include "runtime/base/sys.h"
+#include "runtime/egress.h"
 
 /* ---- is it what it says? ---- */
 

@@ -280,7 +280,8 @@ int net_plan_send(int sock, const struct net_plan *plan)
 	while (!done) {
 		ssize_t len = recv(sock, &answer, sizeof(answer), MSG_DONTWAIT);
 
-		if (len < 0 && errno == EINTR)
+		/* ENOBUFS: events that nobody has read have filled the socket; answers come all the same. */
+		if (len < 0 && (errno == EINTR || errno == ENOBUFS))
 			continue;
 		if (len < (ssize_t)sizeof(answer.header)) {
 			if (len >= 0 || errno == EAGAIN)

@@ -65,6 +65,9 @@ int uplink_try_tool(struct uplink *u, bool root, struct err *e)
 	for (size_t i = 0; i < ARRAY_SIZE(tools); i++) {
 		if ((root && !tools[i].for_root) || access(tools[i].path, X_OK) < 0)
 			continue;
+		/* It takes its own addresses from there, and ends where there is none. */
+		if (tools[i].kind == NET_UPLINK_PASTA && !u->host.has_default4)
+			continue;
 		if (check_tun(e) < 0)
 			return -1;
 		u->kind = tools[i].kind;
@@ -75,8 +78,9 @@ int uplink_try_tool(struct uplink *u, bool root, struct err *e)
 		err_set(e, ERR_HOST, "slirp4netns is not installed");
 		return err_remedy(e, "apt-get install slirp4netns");
 	}
-	err_set(e, ERR_HOST, "neither pasta nor slirp4netns is installed");
-	return err_remedy(e, "apt-get install passt");
+	err_set(e, ERR_HOST, u->host.has_default4 ? "neither pasta nor slirp4netns is installed" :
+						    "this host has no default route, which pasta needs");
+	return err_remedy(e, "apt-get install passt slirp4netns");
 }
 
 /* What a user-mode program serves is in a namespace of its own: the same numbers for all. */

@@ -68,12 +68,8 @@ static bool is_on(const char *sysctl)
 
 /* A host that forwards is a router for every network it has; that is its owner's decision, and it would
  * stay on after us. */
-static int check_forwarding(const struct net_host *host, struct err *e)
+static int check_forwarding(struct err *e)
 {
-	if (!host->has_default4) {
-		err_set(e, ERR_HOST, "this host has no default route");
-		return err_remedy(e, "connect it to a network");
-	}
 	if (is_on("/proc/sys/net/ipv4/ip_forward"))
 		return 0;
 	err_set(e, ERR_HOST, "this host does not forward packets");
@@ -171,7 +167,7 @@ static int choose_blocks(struct uplink *u, struct err *e)
 
 static int try_veth(struct uplink *u, struct err *e)
 {
-	if (check_forwarding(&u->host, e) < 0 || check_other_rules(e) < 0 ||
+	if (check_forwarding(e) < 0 || check_other_rules(e) < 0 ||
 	    take_slot(u, e) < 0 || choose_blocks(u, e) < 0)
 		return -1;
 	u->route_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
