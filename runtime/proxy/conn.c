@@ -8,6 +8,7 @@
 #include "runtime/proxy/internal.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +97,9 @@ static struct conn *conn_new(struct box *b, int fd)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 	struct err ignored;
+	int on = 1;
 
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (!c || loop_add(b->proxy->loop, &c->client, fd, EPOLLIN, on_client, c, &ignored) < 0) {
 		free(c);
 		close_fd(&fd);

@@ -101,8 +101,10 @@ static int fill(struct flow *f, int src)
 static int drain(struct flow *f, int dst)
 {
 	while (f->in_pipe > 0) {
+		/* Never SPLICE_F_MORE: nobody knows here whether more comes, and it holds a last part
+		 * back for 200 ms. */
 		ssize_t n = splice(f->pipe[0], NULL, dst, NULL, f->in_pipe,
-				   SPLICE_F_NONBLOCK | SPLICE_F_MOVE | (f->eof ? 0 : SPLICE_F_MORE));
+				   SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
 
 		if (n <= 0) {
 			f->want_write = n < 0 && would_block();

@@ -386,6 +386,17 @@ def test_tunnel():
     got = read_all(s)
     t.ok(got == sent + b"end\n", "a megabyte comes back, and what is sent after our end", len(got))
     s.close()
+    # A last part is not held back until more comes.
+    s = p.tunnel("web.example:443")
+    s.recv(100)
+    took = []
+    for _ in range(10):
+        start = time.time()
+        s.sendall(b"ping")
+        s.recv(100)
+        took.append(time.time() - start)
+    t.ok(sorted(took)[5] < 0.1, "a small answer is there at once", took)
+    s.close()
     # What is behind a CONNECT belongs to the tunnel.
     with p.connect() as s:
         s.sendall(b"CONNECT web.example:443 HTTP/1.1\r\n\r\nat once\n")
