@@ -19,7 +19,6 @@
 #include "runtime/registry_net.h"
 #include "runtime/base/proc.h"
 #include "runtime/base/sys.h"
-#include "runtime/egress.h"
 
 /* ---- is it what it says? ---- */
 
