@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "mcp/cli.h"
@@ -27,8 +28,9 @@ static void __attribute__((noreturn)) hold(void)
 int cli_hold(void)
 {
 	struct cgroup_tree tree = { .root_fd = -1 };
+	const char *setting = getenv("SANDBOX_CGROUP"); /* the unit's own, where the unit knows its name */
 	struct err e = { 0 };
-	int r = cgroup_acquire(&tree, "", true, &e);
+	int r = cgroup_acquire(&tree, setting ? setting : "", true, &e);
 	pid_t pid;
 
 	/* What is missing is the keeper's to judge; having no tree at all is not. */

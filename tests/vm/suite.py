@@ -180,7 +180,9 @@ def user_service(s):
     """Lingering units: they outlive the log-out of the session that installed them."""
     s.capture("root", "loginctl enable-linger 1000; sleep 3")
     status, output = s.capture("session", "unset SANDBOX_IMAGE; " + USER_INSTALL)
-    s.tap.ok(status == 0, "user service: installed and started from a login session", output)
+    s.tap.ok(status == 0, "user service: installed and started from a login session", output + s.capture(
+        "session", "export XDG_RUNTIME_DIR=/run/user/1000; systemctl --user status 'mcp-sandbox*' --no-pager -l; "
+        "journalctl --user --no-pager -n 30")[1])
     status, output = s.capture("root", "sleep 5; loginctl list-sessions --no-legend; " + HEALTH)
     s.tap.ok(status == 0 and "b'ok" in output, "user service: runs on after the log-out", output + s.capture(
         "root", "journalctl --no-pager -n 30 _UID=1000")[1])
