@@ -319,6 +319,8 @@ def main():
     nw.enter()
     make_archive()
     world = nw.Internet(internet)
+    with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as f:
+        f.write("1")  # of this namespace: root then gets interfaces, the ordinary user what there is
     host.at_exit(world.stop)
     escape.main(attack, control)
 
