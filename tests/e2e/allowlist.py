@@ -203,8 +203,9 @@ def check_info(t, client):
 
 def check_two(t, world, client):
     """Two sandboxes do not reach each other, not even through the proxy."""
-    client.run("one", "nohup python3 -c \"import socket; s = socket.create_server(('0.0.0.0', 8000)); "
-                      "s.accept()\" >/dev/null 2>&1 &")
+    client.run("one", "nohup python3 -c \"import socket, time; s = socket.create_server(('0.0.0.0', 8000)); "
+                      "time.sleep(60)\" >/dev/null 2>&1 & for i in $(seq 100); do grep -q :1F40 /proc/net/tcp && "
+                      "break; sleep 0.1; done")
     reply = client.run("two", "for a in 127.0.0.1 127.0.0.53; do (echo x > /dev/tcp/$a/8000) && echo REACHED; "
                               "done; true")
     t.ok("REACHED" not in reply.output, "two sandboxes do not reach each other", reply)
