@@ -374,12 +374,12 @@ static void test_renewed(void)
 
 	start(&s);
 	init = occupy(&s);
-	older = kt_count_processes("sleep 7771");
 	run(&s, "(sleep 1; echo late; echo survived >/workspace/late) & echo started");
 	kt_exec_send(s.sock, 1, KEY, "echo early; sleep 2; echo end; exit 7", 37, plain);
 	begin = kt_now_ms();
 	kt_exec_send(s.sock, 2, KEY, "sleep 7778", 10, timed);
 	tap_ok(appears("sleep 7778"), "commands in flight");
+	older = kt_count_processes("sleep 7771"); /* all of them have got there by now */
 	stack = start_of_stack(s.pid);
 	(void)kill(s.pid, SIGUSR2);
 	for (int i = 0; i < 100 && stack == start_of_stack(s.pid); i++)
