@@ -157,7 +157,7 @@ def test_refusals(t, w):
         (["ps", "--jsn"], {}, 2, "--jsn"),
         (["ps"], {"SANDBOX_MEMROY": "1G"}, 78, "SANDBOX_MEMORY"),
         (["ps"], {"SANDBOX_PIDS": "1"}, 78, "SANDBOX_PIDS"),
-        (["exec", "x", "--net", "internet", "--", "true"], {}, 78, "network"),
+        (["exec", "x", "--net", "lan", "--", "true"], {}, 78, "--net"),
         (["exec", "x", "--image", "nothing", "--", "true"], {}, 125, "image build"),
         (["exec", "x", "--min-free", "1048576G", "--", "true"], {}, 125, "disk"),
     )
@@ -209,7 +209,7 @@ def test_settings(t, w):
 def test_refused_server(t, w):
     """What ends a start is also the answer to the client's first request."""
     for env, status, text in (({"SANDBOX_MAX": "0"}, 78, "SANDBOX_MAX"),
-                              ({"SANDBOX_NET": "allowlist"}, 78, "network"),
+                              ({"SANDBOX_NET_ALLOW": "**.org"}, 78, "SANDBOX_NET_ALLOW"),
                               ({"SANDBOX_CGROUP": "/nonexistent", "SANDBOX_LIMITS": "enforce"}, 1, "cgroup")):
         request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}
