@@ -189,12 +189,15 @@ static unsigned int count_soon(const char *word, unsigned int want)
 	return kt_count_processes(word);
 }
 
-/* A shell may still be on its way to the program it becomes. */
+/* A shell may still be on its way to the program it becomes, and has no command line in between. */
 static bool appears(const char *word)
 {
-	for (int i = 0; i < 500 && kt_count_processes(word) == 0; i++)
+	for (int i = 0; i < 500; i++) {
+		if (kt_count_processes(word) > 0)
+			return true;
 		kt_sleep_ms(10);
-	return kt_count_processes(word) > 0;
+	}
+	return false;
 }
 
 /* Commands of a dead keeper belong to the host's pid 1; theirs dies when that one has reaped them. */
