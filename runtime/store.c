@@ -58,6 +58,31 @@ static int refuse_home(struct err *e, const char *home, const char *what)
 			     "another directory");
 }
 
+/* holds_other_things() - whether a directory was something else before it was named as SANDBOX_HOME:
+ * its mode is then not ours to change. /proc and / have become unusable for everybody else like that. */
+static bool holds_other_things(int fd)
+{
+	static const char *const known[] = { "images", "owners", "trash" };
+	int list_fd;
+	DIR *dir;
+	bool found = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (faccessat(fd, known[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return false;
+	list_fd = openat(fd, ".", DIR_FLAGS | O_CLOEXEC);
+	dir = list_fd >= 0 ? fdopendir(list_fd) : NULL;
+	if (!dir) {
+		close_fd(&list_fd);
+		return true;
+	}
+	for (struct dirent *d = readdir(dir); d && !found; d = readdir(dir))
+		found = strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
+			strcmp(d->d_name, "lost+found") != 0;
+	(void)closedir(dir);
+	return found;
+}
+
 static int check_home(int fd, const char *home, struct err *e)
 {
 	struct stat st;
@@ -68,6 +93,10 @@ static int check_home(int fd, const char *home, struct err *e)
 		return refuse_home(e, home, "belongs to another user");
 	if (st.st_mode & 022)
 		return refuse_home(e, home, "is writable by others");
+	if (holds_other_things(fd)) {
+		(void)err_set(e, ERR_CONFIG, "SANDBOX_HOME %s holds files that are not mcp-sandbox's", home);
+		return err_remedy(e, "name a directory that is empty or does not exist");
+	}
 	if ((st.st_mode & 077) && fchmod(fd, 0700) < 0)
 		return err_sys(e, "make %s private", home);
 	return 0;

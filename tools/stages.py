@@ -220,8 +220,8 @@ def suite_stage(name, suite, budget, limit, *needs):
 
 
 STAGES = [
-    Stage("build", "both", 60, 600, build_native),
-    Stage("unit", "native", 90, 600, unit),
+    Stage("build", "both", 90, 600, build_native),
+    Stage("unit", "native", 240, 900, unit),
 ]
 if os.path.exists(os.path.join(TOP, "mcp", "cli_image.c")):
     STAGES.append(Stage("image", "native", 240, 900, image))

@@ -70,6 +70,9 @@ static void test_home(void)
 		{ "writable by the group", "mkdir group; chmod 770 group", "group", ERR_CONFIG },
 		{ "writable by others", "mkdir -m 777 all; chmod 1777 all", "all", ERR_CONFIG },
 		{ "a link as a part of it", "mkdir part; ln -s /etc part/owners", "part", ERR_SYSTEM },
+		{ "a new disk", "mkdir -p -m 755 disk/lost+found", "disk", ERR_NONE },
+		{ "other things are in it", "mkdir -m 755 full; touch full/file", "full", ERR_CONFIG },
+		{ "other things, hidden", "mkdir -m 755 hidden; touch hidden/.file", "hidden", ERR_CONFIG },
 		{ "somebody else's", "mkdir -m 700 theirs; chown 12345 theirs", "theirs", ERR_CONFIG },
 	};
 
@@ -97,6 +100,22 @@ static void test_home(void)
 		store_done(&s);
 	}
 	tap_int(store_open(&store, "relative", &error), -1, "home: a relative path is refused");
+}
+
+/* The directory of other things keeps the mode it had, and gets nothing of ours. */
+static void test_home_untouched(void)
+{
+	static const char *const others[] = { "full", "hidden" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		char path[128], inside[160];
+		struct stat st;
+
+		(void)snprintf(path, sizeof(path), "%s/%s", tmp_path, others[i]);
+		(void)snprintf(inside, sizeof(inside), "%s/images", path);
+		tap_ok(stat(path, &st) == 0 && (st.st_mode & 07777) == 0755, "home: %s: its mode stays", others[i]);
+		tap_int(access(inside, F_OK), -1, "home: %s: nothing is made in it", others[i]);
+	}
 }
 
 /* ---- locks ---- */
@@ -390,6 +409,7 @@ int main(void)
 	if (!mkdtemp(tmp_path))
 		tap_bail("mkdtemp");
 	test_home();
+	test_home_untouched();
 	(void)snprintf(home, sizeof(home), "%s/home", tmp_path);
 	if (store_open(&store, home, &error) < 0)
 		tap_bail("%s", error.message);
