@@ -16,7 +16,10 @@ struct scan {
 	const unsigned char *p, *end;
 	uint64_t objects; /* bit d: the container at depth d is an object */
 	unsigned int depth, nodes;
+	const char *refused; /* the first escape that is JSON and stands for no text */
 };
+
+static const char nul_escape[] = "\\u0000 is not accepted", lone_surrogate[] = "lone surrogate";
 
 enum want { WANT_VALUE, WANT_VALUE_OR_END, WANT_KEY, WANT_KEY_OR_END, WANT_NEXT, WANT_NOTHING };
 
@@ -64,6 +67,28 @@ static int scan_hex4(struct scan *s)
 	return unit;
 }
 
+static void refuse(struct scan *s, const char *why)
+{
+	if (!s->refused)
+		s->refused = why;
+}
+
+/* After a high surrogate: its other half, or nothing is taken. */
+static bool scan_low_surrogate(struct scan *s)
+{
+	const unsigned char *before = s->p;
+	int unit;
+
+	if (s->end - s->p < 2 || s->p[0] != '\\' || s->p[1] != 'u')
+		return false;
+	s->p += 2;
+	unit = scan_hex4(s);
+	if (unit >= 0xdc00 && unit <= 0xdfff)
+		return true;
+	s->p = before;
+	return false;
+}
+
 /* After "\u". */
 static const char *scan_unicode_escape(struct scan *s)
 {
@@ -72,16 +97,12 @@ static const char *scan_unicode_escape(struct scan *s)
 	if (unit < 0)
 		return "bad \\u escape";
 	if (unit == 0)
-		return "\\u0000 is not accepted";
-	if (unit >= 0xdc00 && unit <= 0xdfff)
-		return "lone surrogate";
-	if (unit < 0xd800 || unit > 0xdbff)
-		return NULL;
-	if (s->end - s->p < 2 || s->p[0] != '\\' || s->p[1] != 'u')
-		return "lone surrogate";
-	s->p += 2;
-	unit = scan_hex4(s);
-	return unit >= 0xdc00 && unit <= 0xdfff ? NULL : "lone surrogate";
+		refuse(s, nul_escape);
+	else if (unit >= 0xdc00 && unit <= 0xdfff)
+		refuse(s, lone_surrogate);
+	else if (unit >= 0xd800 && unit <= 0xdbff && !scan_low_surrogate(s))
+		refuse(s, lone_surrogate);
+	return NULL;
 }
 
 /* After the backslash. */
@@ -303,7 +324,12 @@ const char *json_scan(const char *text, size_t len)
 	if (why)
 		return why;
 	skip_space(&s);
-	return s.p == s.end ? NULL : "something follows the JSON text";
+	return s.p == s.end ? s.refused : "something follows the JSON text";
+}
+
+bool json_scan_is_json(const char *why)
+{
+	return !why || why == nul_escape || why == lone_surrogate;
 }
 
 /* Next character of a string's content (p is not at the closing quote), escapes resolved; only

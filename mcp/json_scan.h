@@ -13,7 +13,11 @@
 /* json_scan() - Return: NULL when text is acceptable, else why not (a static sentence). */
 const char *json_scan(const char *text, size_t len);
 
+/* json_scan_is_json() - whether a text of which json_scan() said this is JSON all the same: valid, but with
+ * an escape that stands for no text. Its members can be found: who sent it waits for an answer. */
+bool json_scan_is_json(const char *why);
+
 /* json_scan_member() - the text of a member's value, as written, in an object that json_scan() has
- * passed. Numbers keep their digits this way. Return: false when there is no such member. */
+ * passed, or called JSON. Numbers keep their digits this way. Return: false when there is no such member. */
 bool json_scan_member(const char *text, size_t len, const char *name, const char **ret_text,
 		      size_t *ret_len);

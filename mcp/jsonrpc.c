@@ -92,6 +92,21 @@ static enum rpc_failure take_params(struct rpc_message *m)
 	return RPC_OK;
 }
 
+/* Nothing but the id can be read of it; without one, nobody waits. */
+static enum rpc_failure take_unreadable(struct rpc_message *m)
+{
+	const char *id;
+	size_t len;
+
+	if (!json_scan_is_json(m->why) || !json_scan_member(m->text, m->len, "id", &id, &len) || len > LIMIT_ID ||
+	    !(id[0] == '"' || id[0] == '-' || (id[0] >= '0' && id[0] <= '9')) ||
+	    json_scan(id, len) != NULL)
+		return RPC_PARSE;
+	m->id = id;
+	m->id_len = len;
+	return RPC_PARAMS;
+}
+
 enum rpc_failure rpc_parse(struct rpc_message *m, const char *text, size_t len)
 {
 	enum rpc_failure f;
@@ -100,7 +115,7 @@ enum rpc_failure rpc_parse(struct rpc_message *m, const char *text, size_t len)
 	*m = (struct rpc_message){ .text = text, .len = len };
 	m->root = json_parse(text, len, &m->why);
 	if (!m->root)
-		return RPC_PARSE;
+		return take_unreadable(m);
 	if (json_kind(m->root) == JSON_ARRAY)
 		return fail(m, RPC_REQUEST, "batches are not supported");
 	if (json_kind(m->root) != JSON_OBJECT)

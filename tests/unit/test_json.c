@@ -80,7 +80,7 @@ static const struct scan_row {
 	{ TEXT("\"\\ud83d\\n\""), "lone surrogate" },
 	{ TEXT("\"\\ud83d\\ud83d\""), "lone surrogate" },
 	{ TEXT("\"\\ude00\""), "lone surrogate" },
-	{ TEXT("\"\\ud83d\\u"), "lone surrogate" },
+	{ TEXT("\"\\ud83d\\u"), "bad \\u escape" },
 	{ TEXT("\"a\nb\""), "raw control character in a string" },
 	{ TEXT("\"a\0b\""), "raw control character in a string" },
 	{ TEXT("\"\x1f\""), "raw control character in a string" },
