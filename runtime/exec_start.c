@@ -28,7 +28,9 @@
  * the command (words are expanded before redirections). */
 static char script_from_fd[] = "eval \"$(</proc/self/fd/3)\" 3<&-";
 /* A program named without a path is searched for in PATH, with bash's own 126 and 127. */
-static char search_path[] = "exec \"$@\"";
+static char search_path[] = "exec -- \"$@\"";
+/* What follows is no option, whatever it begins with. */
+static char end_of_options[] = "--";
 static char bash_path[] = "/bin/bash", bash_name[] = "bash", login_flag[] = "-lc", plain_flag[] = "-c";
 
 /* ---- what the joiner is given ---- */
@@ -146,14 +148,15 @@ static char **build_argv(struct command *cmd, struct err *e)
 
 	if (cmd->mode == API_EXEC_ARGV)
 		return split_arguments(cmd->text, cmd->text_len, e);
-	argv = calloc(4, sizeof(*argv));
+	argv = calloc(5, sizeof(*argv));
 	if (!argv) {
 		(void)err_set(e, ERR_NOMEM, "no memory for a command");
 		return NULL;
 	}
 	argv[0] = bash_path;
 	argv[1] = cmd->reg->settings->profile->login_shell ? login_flag : plain_flag;
-	argv[2] = cmd->text ? cmd->text : script_from_fd;
+	argv[2] = end_of_options;
+	argv[3] = cmd->text ? cmd->text : script_from_fd;
 	return argv;
 }
 

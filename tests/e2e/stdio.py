@@ -117,6 +117,14 @@ def commands(t, world):
         t.ok(reply.status == status and not reply.is_error, "exit %d: %s" % (status, command), reply)
     reply = client.run("run", "for i in 1 2 3; do echo out $i; echo err $i >&2; done")
     t.same(reply.output, "".join("out %d\nerr %d\n" % (i, i) for i in (1, 2, 3)), "stdout and stderr in order")
+    for command in ("-c foo", "--version", "--"):
+        reply = client.run("run", command)
+        t.ok(reply.status == 127 and "invalid option" not in reply.output, "no option of the shell: %s" % command, reply)
+    client.process.stdin.write(b'{"jsonrpc":"2.0","id":"nul","method":"tools/call","params":{"name":"run_command",'
+                               b'"arguments":{"sandbox":"run","command":"printf a\\u0000b"}}}\n')
+    client.process.stdin.flush()
+    answer = client.wait("nul")
+    t.same(answer["error"]["code"], -32602, "text that cannot be text is refused to who sent it")
     t.same(client.run("run", "pwd", cwd="/tmp").output, "/tmp\n", "cwd")
     t.same(client.run("run", "mkdir -p sub; pwd", cwd=None).output, "/workspace\n", "cwd null is the default")
     t.same(client.run("run", "pwd", cwd="sub").output, "/workspace/sub\n", "cwd relative to /workspace")
