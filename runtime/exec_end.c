@@ -182,7 +182,8 @@ static void add_evidence(struct command *cmd, struct api_exec_done *msg)
 		msg->flags |= API_PIDS_REFUSED;
 	msg->throttled_usec = grown(now.throttled_usec, cmd->before.throttled_usec);
 	left = cgroup_leaf_count(&sb->box, (unsigned int)cmd->leaf);
-	msg->left_running = left > 0 ? (uint32_t)left : 0;
+	/* of a sandbox that is ending they are only not dead yet */
+	msg->left_running = left > 0 && !(cmd->flags & API_RECYCLED) ? (uint32_t)left : 0;
 }
 
 static int exit_code_of(const struct command *cmd)
