@@ -35,6 +35,7 @@ struct copy {
 	int from, to; /* -1: this end is finished */
 	char bytes[PIPE_BUF];
 	size_t len, done;
+	int error; /* errno of a write that failed; not when nobody reads any more */
 };
 
 struct session {
@@ -70,8 +71,10 @@ static void copy_flush(struct copy *c)
 
 	if (n > 0)
 		c->done += (size_t)n;
-	else if (errno != EINTR && errno != EAGAIN)
+	else if (errno != EINTR && errno != EAGAIN) {
+		c->error = errno == EPIPE ? 0 : errno;
 		copy_end(c); /* nobody reads: the command gets SIGPIPE as it would without us */
+	}
 	if (c->done == c->len)
 		c->len = c->done = 0;
 }
@@ -354,6 +357,10 @@ static int run_session(struct session *s, const struct request *r, struct err *e
 	if (stream(s, e) < 0)
 		return -1;
 	print_notes(&s->result);
+	if (s->out.error != 0 || s->err.error != 0) { /* a full disk must not look like success */
+		errno = s->out.error != 0 ? s->out.error : s->err.error;
+		return err_sys(e, "write what the command printed");
+	}
 	return s->result.flags & API_TIMED_OUT ? CLI_TIMEOUT : s->result.exit_code;
 }
 

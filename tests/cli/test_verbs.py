@@ -59,6 +59,22 @@ def test_streams(t, w):
     t.same(process.wait(20), 141, "exec: a reader that goes away ends the command by SIGPIPE")
 
 
+def test_full_disk(t, w):
+    """What the command printed and nobody could store is not a success."""
+    for command, status in (("echo hi", 125), ("echo hi >&2", 0), ("true", 0), ("exit 3", 3)):
+        with open("/dev/full", "wb") as full:
+            process = w.popen("exec", "full", "--", command, stdout=full, stderr=subprocess.PIPE,
+                              stdin=subprocess.DEVNULL)
+            err = process.communicate(timeout=60)[1].decode()
+        t.ok(process.returncode == status and ("write what the command printed" in err) == (status == 125),
+             "exec with a full disk behind its output: %s: %d" % (command, status), err)
+
+
+def test_dashes(t, w):
+    for argv, status in ((["-c", "env"], 127), (["-a", "foo", "true"], 127), (["--help"], 127), (["--"], 127)):
+        t.same(w.exec("dashes", *argv).status, status, "exec: no option of a shell's: %s" % argv)
+
+
 def test_ends(t, w):
     started = time.monotonic()
     done = w.run("exec", "ends", "--timeout", "1", "--", "echo before; trap '' TERM; setsid sleep 300 & sleep 300")
@@ -238,7 +254,8 @@ def test_doctor(t, w):
     t.ok(done.status == 1 and "image build" in done.out, "doctor: a missing image is missing", done)
 
 
-TESTS = (test_statuses, test_words, test_streams, test_ends, test_long_commands, test_shared_label, test_files,
+TESTS = (test_statuses, test_words, test_streams, test_full_disk, test_dashes, test_ends, test_long_commands,
+         test_shared_label, test_files,
          test_refusals, test_settings, test_refused_server, test_doctor)
 
 
