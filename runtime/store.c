@@ -319,6 +319,7 @@ static int try_flock(struct store_label *l, pid_t *ret_holder, struct err *e)
 static int try_lock(int owner_fd, const struct idrange *ids, bool create, struct store_label *l,
 		    pid_t *ret_holder, struct err *e)
 {
+	struct stat st;
 	int r;
 
 	if (create)
@@ -329,9 +330,14 @@ static int try_lock(int owner_fd, const struct idrange *ids, bool create, struct
 		return create ? 1 : err_set(e, ERR_NOT_FOUND, "no such label");
 	if (l->dir_fd < 0)
 		return create ? -1 : err_sys(e, "open label %s", l->key);
-	l->lock_fd = fd_open_beneath(l->dir_fd, "lock", O_RDWR | O_CREAT, 0600);
+	l->lock_fd = fd_open_beneath(l->dir_fd, "lock", O_RDWR | O_CREAT | O_NONBLOCK, 0600);
 	if (l->lock_fd < 0)
 		return errno == ENOENT ? 1 : err_sys(e, "open the lock of %s", l->key);
+	if (fstat(l->lock_fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close_fd(&l->lock_fd); /* only somebody with our rights can have put it there */
+		(void)err_set(e, ERR_HOST, "the lock of %s is not a file", l->key);
+		return err_remedy(e, "remove owners/%s/%s/lock in SANDBOX_HOME", l->owner, l->key);
+	}
 	r = try_flock(l, ret_holder, e);
 	if (r != 0) {
 		close_fd(&l->lock_fd); /* not ours: its text stays as it is */
@@ -443,7 +449,7 @@ pid_t store_label_holder(const struct store *s, const char *owner, const char *k
 	dir_fd = fd_open_beneath(s->owners_fd, path, DIR_FLAGS, 0);
 	if (dir_fd < 0)
 		return -1;
-	lock_fd = fd_open_beneath(dir_fd, "lock", O_RDONLY, 0);
+	lock_fd = fd_open_beneath(dir_fd, "lock", O_RDONLY | O_NONBLOCK, 0);
 	holder = lock_fd >= 0 ? read_holder(lock_fd) : 0;
 	/* There is no way to look at a flock but to take it. That is done only when it seems to be held, and
 	 * whoever meets us there tries again. */

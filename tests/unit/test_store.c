@@ -19,6 +19,7 @@
 
 #define KEY   "amber-otter-cc3a29"
 #define OTHER "red-fox-000000"
+#define ODD   "odd-lock-000000"
 
 static char tmp_path[] = "/tmp/mcpt-store-XXXXXX";
 static char home[64];
@@ -201,6 +202,31 @@ static void test_locks(void)
 	store_label_done(&l);
 	tap_int(child_open(&c), 0, "lock: after our release it gets it");
 	child_end(&c, 0);
+}
+
+/* What is no file cannot be a lock, and opening it must not wait for anybody. */
+static void test_lock_types(void)
+{
+	static const char *const makes[] = { "mkfifo lock", "mkdir lock", "ln -s /dev/zero lock" };
+
+	char command[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(makes); i++) {
+		struct store_label l;
+
+		(void)snprintf(command, sizeof(command),
+			       "cd %s/owners/" OWNER_DEFAULT " && rm -rf " ODD " && mkdir " ODD " && cd " ODD " && %s",
+			       home, makes[i]);
+		if (system(command) != 0)
+			tap_bail("%s", command);
+		error = (struct err){ 0 };
+		tap_int(store_label_open(&store, &ids, OWNER_DEFAULT, ODD, false, &l, NULL, &error), -1,
+			"lock: refused: %s", makes[i]);
+		tap_int(store_label_holder(&store, OWNER_DEFAULT, ODD), 0, "lock: held by nobody: %s", makes[i]);
+	}
+	(void)snprintf(command, sizeof(command), "rm -rf %s/owners/" OWNER_DEFAULT "/" ODD, home);
+	if (system(command) != 0)
+		tap_bail("%s", command);
 }
 
 /* A process that does nothing but look must never make a keeper believe that a label is busy. */
@@ -417,6 +443,7 @@ int main(void)
 	test_min_free();
 	if (geteuid() == 0) {
 		test_locks();
+		test_lock_types();
 		test_lookers();
 		test_contents();
 		test_hostile_label();
