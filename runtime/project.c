@@ -256,6 +256,15 @@ static int refuse_program(const struct candidate *c, struct err *e)
 
 /* Whoever listens there is outside of every namespace of the sandbox. What is deeper, or made later, is
  * counted and told in the first result. */
+static bool is_socket(int dir_fd, const struct dirent *d)
+{
+	struct stat st;
+
+	if (d->d_type != DT_UNKNOWN) /* some file systems leave it at that */
+		return d->d_type == DT_SOCK;
+	return fstatat(dir_fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode);
+}
+
 static int refuse_sockets(const struct candidate *c, struct err *e)
 {
 	int fd = openat(c->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
@@ -267,7 +276,7 @@ static int refuse_sockets(const struct candidate *c, struct err *e)
 		return cannot_look(c, e);
 	}
 	while (r == 0 && (d = readdir(dir)) != NULL) {
-		if (d->d_type == DT_SOCK)
+		if (is_socket(dirfd(dir), d))
 			r = refuse(c, "holds a socket of a program on this host", e);
 	}
 	(void)closedir(dir);
