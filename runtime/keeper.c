@@ -219,6 +219,17 @@ static void on_peer_gone(struct peer *p)
 		end(k);
 }
 
+/* A client's connection closes all the same; whoever started us is told. */
+static void on_only_front_reaped(struct reap_child *c, struct reap_status status)
+{
+	struct keeper *k = c->ctx;
+
+	if (status.signal == 0)
+		return;
+	log_error("the front was ended by signal %d", status.signal);
+	k->front_killed = true;
+}
+
 /* ---- doors ---- */
 
 /* The front has tried what it was given. A first one that cannot serve is the end: the operator looks. */
@@ -419,6 +430,9 @@ static int start(struct keeper *k, struct err *e)
 	keeper_remember_program(k);
 	if (k->start->kind == KEEPER_SERVICE)
 		keeper_watch_front(k, k->start->peer_pid);
+	else if (k->start->peer_pid > 0 &&
+		 reap_watch(&k->reaper, &k->front, k->start->peer_pid, on_only_front_reaped, k) < 0)
+		log_warn("the front is not our child");
 	if (k->start->start_failure)
 		k->failure = *k->start->start_failure;
 	else
@@ -473,6 +487,10 @@ int keeper_run(const struct keeper_start *ks, struct err *e)
 	handover_done(ks->handover);
 	if (r == 0)
 		status = loop_run(k->loop, e);
+	if (r == 0)
+		reap_now(&k->reaper); /* the front closes its socket before it is seen to have ended */
+	if (status == 0 && k->front_killed)
+		status = 1;
 	for (size_t i = 0; k->loop && i < PEER_MAX; i++)
 		peer_remove(&k->peers, &k->peers.peer[i]);
 	release(k);

@@ -38,7 +38,8 @@ struct keeper {
 	struct loop_timer renewal;    /* KEEPER_SERVICE: until it is quiet enough to be executed again */
 	uint64_t renewal_until_ns;
 	struct loop_timer front_retry; /* KEEPER_SERVICE */
-	struct reap_child front;       /* KEEPER_SERVICE: when it is our child */
+	struct reap_child front;       /* when it is our child */
+	bool front_killed;             /* KEEPER_STDIO: it did not end by itself */
 	uint64_t front_since_ns, front_delay_ms;
 };
 

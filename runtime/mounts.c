@@ -380,7 +380,7 @@ static const struct link {
 
 /* bind_device() - the host's node, after looking at what it is: a container host may have put
  * something else in its place. Read-only keeps the sandbox from touching the host's inode (times,
- * attributes) and does not keep it from writing to the device. */
+ * attributes) and does not keep it from writing to the device, locking the node or watching it. */
 static int bind_device(struct mounts *m, const struct device *device)
 {
 	struct mount_attr attr = {

@@ -63,6 +63,11 @@ def commands_on_host(marker):
     return found
 
 
+def parent_of(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
+        return int(f.read().rpartition(")")[2].split()[1])
+
+
 # ---- the protocol, both eras on one stream ----
 
 def eras(t, world):
@@ -360,6 +365,15 @@ def ends(t, world):
     took = time.monotonic() - start
     t.ok(status == 0 and took < 2, "end of input: status 0 within 2 s (%.2f s)" % took, status)
     t.ok(not commands_on_host("\x00760"), "nothing is left running", commands_on_host("\x00760"))
+    client = world.client()
+    client.start_run("end", "sleep 7604")
+    t.ok(wait_until(lambda: commands_on_host("\x007604")), "a command runs")
+    front = [pid for pid in commands_on_host("@front") if parent_of(pid) == client.process.pid]
+    os.kill(front[0], 9)
+    t.ok(client.process.wait(PATIENCE) not in (0, None), "kill -9 of the front is no success")
+    client.close()
+    t.ok(b"ended by signal 9" in client.log, "and is told", client.log)
+    t.ok(not commands_on_host("\x007604"), "its commands have ended")
     client = world.client()
     client.run("end", in_background(7603))
     client.process.kill()
