@@ -45,7 +45,8 @@ def attack(t, w):
             lost += reply.status != 0
     t.same(wrong, 0, "40 commands around 20 sudden deaths never meet another sandbox")
     t.ok(lost <= 20, "only those of the dying sandbox are lost (%d of 40)" % lost)
-    t.ok(restarted >= 10, "the sandbox is made again (%d times)" % restarted)
+    # Every second round at the slowest: killed, its command lost; then made again.
+    t.ok(restarted >= 5, "the sandbox is made again (%d times)" % restarted)
     # and while a command runs
     number = client.start_run("amber otter", "sleep 30")
     time.sleep(0.5)
