@@ -235,7 +235,7 @@ STAGES += [
     suite_stage("e2e", "e2e", 300, 1200),
     suite_stage("image-verbs", "image", 200, 900),
     suite_stage("fault", "fault", 120, 600),
-    Stage("asan", "native", 240, 900, sanitizers),
+    Stage("asan", "native", 420, 900, sanitizers),
 ]
 GUESTS_ARE_HERE = os.path.exists(os.path.join(VM, "run"))
 # The guests' lane would wait for the image otherwise. The fresh root comes before the stages that look for
