@@ -225,7 +225,7 @@ const struct config_row config_table[CONFIG_COUNT] = {
 			  .by_profile = profile_pids,
 			  .help = "processes and threads in a sandbox (pids.max)" },
 	[CONFIG_DISK] = { "SANDBOX_DISK", "disk", CONFIG_TYPE_SIZE, "10G", 64 * MIB,
-			  1024 * 1024 * GIB, .help = "disk of a sandbox; not enforced by this version" },
+			  1024 * 1024 * GIB, .help = "bound of a workspace import; a running sandbox is not held to it by this version" },
 	[CONFIG_LIMITS] = { "SANDBOX_LIMITS", "limits", CONFIG_TYPE_CHOICE, "enforce",
 			    .choices = limits_choices, .max = 1,
 			    .help = "best-effort starts without a limit the host cannot set, and every "
@@ -289,7 +289,7 @@ const struct config_row config_table[CONFIG_COUNT] = {
 				    .help = "proxy that outgoing connections go through" },
 	[CONFIG_EXTRA_CA] = { "SANDBOX_EXTRA_CA", "extra-ca", CONFIG_TYPE_TEXT, "",
 			      .check = is_absolute_path, .shape = "an absolute path", .trim_slash = true,
-			      .help = "further certificate authorities for sandboxes, PEM; not used by this version" },
+			      .help = "further certificate authorities for sandboxes, PEM; refused by this version" },
 	[CONFIG_IMAGE] = { "SANDBOX_IMAGE", "image", CONFIG_TYPE_TEXT, "default",
 			   .check = is_image_name, .shape = "a name of [a-z0-9._-]",
 			   .help = "image sandboxes start from" },

@@ -173,6 +173,7 @@ def test_refusals(t, w):
         (["ps", "--jsn"], {}, 2, "--jsn"),
         (["ps"], {"SANDBOX_MEMROY": "1G"}, 78, "SANDBOX_MEMORY"),
         (["ps"], {"SANDBOX_PIDS": "1"}, 78, "SANDBOX_PIDS"),
+        (["exec", "x", "--extra-ca", "/etc/hostname", "--", "true"], {}, 78, "SANDBOX_EXTRA_CA"),
         (["exec", "x", "--net", "lan", "--", "true"], {}, 78, "--net"),
         (["exec", "x", "--image", "nothing", "--", "true"], {}, 125, "image build"),
         (["exec", "x", "--min-free", "1048576G", "--", "true"], {}, 125, "disk"),

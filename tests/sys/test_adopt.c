@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 
 #include "runtime/base/proc.h"
+#include "runtime/base/str.h"
 #include "runtime/handover.h"
 
 enum { FRONT_FD = 5, BACKDOOR_FD = 6 };
@@ -424,8 +425,8 @@ static void forge_nothing(struct cgroup_record *rec) { (void)rec; }
 static void forge_time(struct cgroup_record *rec) { rec->init_start_time++; }
 static void forge_boot(struct cgroup_record *rec) { rec->boot_id[0] ^= 1; }
 static void forge_base(struct cgroup_record *rec) { rec->id_base += ID_BLOCK; }
-static void forge_profile(struct cgroup_record *rec) { strcpy(rec->profile, "chat"); }
-static void forge_image(struct cgroup_record *rec) { strcpy(rec->image, "other"); }
+static void forge_profile(struct cgroup_record *rec) { (void)str_copy(rec->profile, sizeof(rec->profile), "chat"); }
+static void forge_image(struct cgroup_record *rec) { (void)str_copy(rec->image, sizeof(rec->image), "other"); }
 static void forge_net(struct cgroup_record *rec) { rec->net = NET_INTERNET; }
 static void forge_dead(struct cgroup_record *rec) { rec->init_pid = 4194303; }
 
@@ -593,7 +594,7 @@ int main(int argc, char **argv)
 	find_tree();
 	if (tree[0] == '\0')
 		return tap_skip_all("no cgroup v2 that may be written to");
-	strcpy(home, "/var/tmp/mcpt-adopt-XXXXXX");
+	(void)str_copy(home, sizeof(home), "/var/tmp/mcpt-adopt-XXXXXX");
 	bystander = fork();
 	if (bystander == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -351,14 +351,14 @@ static int user_best_effort(void)
 
 static void test_user(void)
 {
-	char dir[PATH_MAX + 128];
+	char dir[PATH_MAX + 128], leaf[PATH_MAX + 128 + sizeof("/keeper")];
 
 	user_dir(dir, sizeof(dir));
 	give(dir, TEST_UID);
 	tap_int(in_child(user_alone), 0, "user: delegated and alone: moves into keeper, builds, removes");
 	tap_ok(exists(dir, "keeper") && !exists(dir, OWNER_DEFAULT), "user: nothing but the leaf is left");
-	(void)strcat(dir, "/keeper");
-	tap_int(rmdir(dir), 0, "user: leaf is empty");
+	(void)snprintf(leaf, sizeof(leaf), "%s/keeper", dir);
+	tap_int(rmdir(leaf), 0, "user: leaf is empty");
 	user_dir(dir, sizeof(dir));
 	if (rmdir(dir) < 0)
 		tap_bail("rmdir %s", dir);
