@@ -45,7 +45,7 @@ def attack(t, w):
             time.sleep(0.05)
         t.ok(count >= 5, "%s: %d processes run in two sandboxes" % (name, count))
         client.process.send_signal(number)
-        t.ok(gone(marker, 10), "%s of the server ends all of them" % name, running(marker))
+        t.ok(gone(marker, 2), "%s of the server ends all of them within 2 s" % name, running(marker))
         client.close()
         left = [pid for pid in w.cgroup.processes()]
         t.same(left, [], "%s: the cgroups are empty" % name)
