@@ -24,6 +24,7 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/log.h"
+#include "runtime/base/proc.h"
 #include "runtime/caps.h"
 #include "runtime/seccomp.h"
 
@@ -62,16 +63,6 @@ static int keep_only(int *keep, size_t count, struct err *e)
 	if (syscall(SYS_close_range, first_free, ~0U, 0) < 0)
 		return err_sys(e, "close the other descriptors");
 	return 0;
-}
-
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	for (int i = 1; i < _NSIG; i++)
-		(void)signal(i, SIG_DFL); /* SIGKILL and SIGSTOP refuse */
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 /* ---- ids ---- */
@@ -174,7 +165,7 @@ static int prepare(int *keep, size_t keep_count, struct seccomp_program *filter,
 	e->code = ERR_NONE;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(e, "set not dumpable");
-	reset_signals();
+	proc_reset_signals();
 	if (null_stdio(e) < 0 || keep_only(keep, keep_count, e) < 0)
 		return -1;
 	(void)setpriority(PRIO_PROCESS, 0, NICE);

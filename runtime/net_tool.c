@@ -27,6 +27,7 @@
 
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/proc.h"
 #include "runtime/base/sys.h"
 
 enum { ARGS_MAX = 48, PATH_TEXT_MAX = 48, HOLD_FD = 3, HANDLES_FAILED = 126, EXEC_FAILED = 127 };
@@ -143,16 +144,6 @@ static _Noreturn void run_tool(const struct tool *t)
 	_exit(EXEC_FAILED);
 }
 
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	for (int i = 1; i < _NSIG; i++)
-		(void)signal(i, SIG_DFL); /* SIGKILL and SIGSTOP refuse */
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 static int wait_for(pid_t pid)
 {
 	int status = 0;
@@ -168,7 +159,7 @@ static _Noreturn void guard(const struct tool *t, int hold)
 	struct pollfd p[2] = { { .fd = HOLD_FD }, { .events = POLLIN } };
 	pid_t pid;
 
-	reset_signals();
+	proc_reset_signals();
 	if ((hold != HOLD_FD && dup2(hold, HOLD_FD) < 0) || close_range(HOLD_FD + 1, ~0U, 0) < 0)
 		_exit(EXEC_FAILED);
 	if (make_handles(t) < 0)

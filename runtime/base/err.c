@@ -37,6 +37,15 @@ static void format_text(char *text, size_t size, const char *fmt, va_list ap)
 		text[0] = '\0';
 }
 
+/* lead_in() - the message becomes what fmt says, ": " and tail, which may be the message itself. */
+static void lead_in(struct err *e, const char *tail, const char *fmt, va_list ap)
+{
+	char head[ERR_MESSAGE_MAX];
+
+	format_text(head, sizeof(head), fmt, ap);
+	join(e->message, head, tail);
+}
+
 int err_set(struct err *e, enum err_code code, const char *fmt, ...)
 {
 	int saved = errno;
@@ -70,18 +79,16 @@ static enum err_code code_of_errno(int error)
 int err_sys(struct err *e, const char *fmt, ...)
 {
 	int saved = errno;
-	char head[ERR_MESSAGE_MAX];
 	va_list ap;
 
 	if (!e)
 		return -1;
-	va_start(ap, fmt);
-	format_text(head, sizeof(head), fmt, ap);
-	va_end(ap);
 	e->code = code_of_errno(saved);
 	e->sys_errno = saved;
 	e->remedy[0] = '\0';
-	join(e->message, head, strerror(saved));
+	va_start(ap, fmt);
+	lead_in(e, strerror(saved), fmt, ap);
+	va_end(ap);
 	errno = saved;
 	return -1;
 }
@@ -89,15 +96,13 @@ int err_sys(struct err *e, const char *fmt, ...)
 int err_wrap(struct err *e, const char *fmt, ...)
 {
 	int saved = errno;
-	char head[ERR_MESSAGE_MAX];
 	va_list ap;
 
 	if (!e)
 		return -1;
 	va_start(ap, fmt);
-	format_text(head, sizeof(head), fmt, ap);
+	lead_in(e, e->message, fmt, ap);
 	va_end(ap);
-	join(e->message, head, e->message);
 	errno = saved;
 	return -1;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime/base/proc.c - process start times and the boot's name, from procfs
  *
- * Runs in the keeper. What is read here was written by the kernel, except a process's own name.
+ * Runs in the keeper, and in its children. What is read here was written by the kernel, except a process's own name.
  */
 #include "runtime/base/proc.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,4 +44,14 @@ int proc_boot_id(char id[BOOT_ID_SIZE])
 		return -1;
 	memcpy(id, text, BOOT_ID_LEN);
 	return 0;
+}
+
+void proc_reset_signals(void)
+{
+	sigset_t none;
+
+	for (int i = 1; i < _NSIG; i++)
+		(void)signal(i, SIG_DFL); /* SIGKILL and SIGSTOP refuse */
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -17,3 +17,7 @@ uint64_t proc_start_time(pid_t pid);
 
 /* proc_boot_id() - the kernel's name of this boot, padded with zeroes. Return: 0, -1. */
 int proc_boot_id(char id[BOOT_ID_SIZE]);
+
+/* proc_reset_signals() - for a child that goes on as something else: every signal has its default action,
+ * none is blocked. */
+void proc_reset_signals(void);
