@@ -143,6 +143,47 @@ void call_cancel(struct call *c)
 	sink->end(sink, 200, true);
 }
 
+/* ---- ids ---- */
+
+/* Ids are compared as values: "a" may be written "\u0061". */
+static bool id_equals(const struct call *c, const char *id, size_t len)
+{
+	struct json *a, *b;
+	const char *why;
+	bool equal;
+
+	if (c->id_len == len && !memcmp(c->id, id, len))
+		return true;
+	if (!len || *id != '"' || *c->id != '"' ||
+	    (!memchr(id, '\\', len) && !memchr(c->id, '\\', c->id_len)))
+		return false;
+	a = json_parse(c->id, c->id_len, &why);
+	b = json_parse(id, len, &why);
+	equal = a && b && !strcmp(json_text(a), json_text(b));
+	json_free(a);
+	json_free(b);
+	return equal;
+}
+
+bool call_is_in_scope(const struct peer *a, const struct peer *b)
+{
+	return a == b || (a->owner && b->owner && !strcmp(a->owner, b->owner) && !strcmp(a->scope, b->scope));
+}
+
+struct call *call_find(struct server *s, const struct peer *peer, const char *id, size_t len)
+{
+	struct call *found = NULL;
+
+	for (struct call *c = s->calls; c; c = c->next) {
+		if (!call_is_in_scope(c->peer, peer) || !id_equals(c, id, len))
+			continue;
+		if (found)
+			return NULL;
+		found = c;
+	}
+	return found;
+}
+
 /* ---- work in turns ---- */
 
 static void work_run(struct call *c);

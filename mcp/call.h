@@ -33,6 +33,13 @@ struct call {
 void call_start(struct server *s, struct peer *peer, struct sink *sink, enum era era,
 		const struct tool *tool, const struct rpc_message *m, const struct json *args);
 
+/* call_find() - the call in a peer's scope that has this id, compared as a value. Return: NULL also when
+ * the id names several. */
+struct call *call_find(struct server *s, const struct peer *peer, const char *id, size_t len);
+
+/* call_is_in_scope() - do two peers name requests of the same scope? */
+bool call_is_in_scope(const struct peer *a, const struct peer *b);
+
 /* call_cancel() - end the call; its sink gets no message, only its end. */
 void call_cancel(struct call *c);
 

@@ -37,14 +37,14 @@ static void on_gone(void *ctx, const struct err *e)
 	transport_stdio_end(&f->transport, 1);
 }
 
-static int serve(struct front *f, struct loop *loop, struct err *e)
+static int serve(struct front *f, struct loop *loop, const struct registry *registry, struct err *e)
 {
 	int status = -1;
 
 	f->keeper.on_drained = on_drained;
 	f->keeper.on_gone = on_gone;
 	f->keeper.ctx = f;
-	if (server_init(&f->server, loop, &f->keeper, e) == 0 &&
+	if (server_init(&f->server, loop, &f->keeper, registry, e) == 0 &&
 	    keeper_client_watch(&f->keeper, loop, e) == 0 &&
 	    transport_stdio_start(&f->transport, &f->server, STDIN_FILENO, STDOUT_FILENO, e) == 0)
 		status = loop_run(loop, e);
@@ -54,7 +54,7 @@ static int serve(struct front *f, struct loop *loop, struct err *e)
 	return status;
 }
 
-int front_stdio(uint32_t id, struct err *e)
+int front_stdio(uint32_t id, const struct registry *registry, struct err *e)
 {
 	static struct front front;
 	struct loop *loop;
@@ -67,7 +67,7 @@ int front_stdio(uint32_t id, struct err *e)
 	loop = loop_new(e);
 	if (!loop)
 		return -1;
-	status = serve(&front, loop, e);
+	status = serve(&front, loop, registry, e);
 	loop_free(loop);
 	return status;
 }

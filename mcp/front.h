@@ -10,14 +10,16 @@
 
 #include "runtime/base/err.h"
 
+struct registry;
+
 enum { FRONT_API_FD = 3 };
 
 /* No id range could be had (the start failed; the front only tells why): keep the caller's id. */
 #define FRONT_KEEP_ID UINT32_MAX
 
 /* front_stdio() - become id (user and group, no supplementary groups), confine this process, then
- * serve standard input until it ends. Return: exit status, -1. */
-int front_stdio(uint32_t id, struct err *e);
+ * serve what is registered on standard input until it ends. Return: exit status, -1. */
+int front_stdio(uint32_t id, const struct registry *registry, struct err *e);
 
 /* front_http() - the same for serve: what it listens on comes over the API socket. */
-int front_http(uint32_t id, struct err *e);
+int front_http(uint32_t id, const struct registry *registry, struct err *e);

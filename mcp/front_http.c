@@ -193,7 +193,7 @@ static void on_gone(void *ctx, const struct err *e)
 	loop_stop(f->loop, 0);
 }
 
-static int serve(struct front_http *f, struct err *e)
+static int serve(struct front_http *f, const struct registry *registry, struct err *e)
 {
 	const struct http_handler handler = { on_head, on_request, write_error, f };
 	int status = -1;
@@ -207,7 +207,7 @@ static int serve(struct front_http *f, struct err *e)
 	transport_http_init(&f->mcp, &f->server);
 	f->links = (struct links){ "", "", 0 };
 	downloads_init(&f->downloads, &f->keeper, &f->links);
-	if (server_init(&f->server, f->loop, &f->keeper, e) == 0 &&
+	if (server_init(&f->server, f->loop, &f->keeper, registry, e) == 0 &&
 	    keeper_client_watch(&f->keeper, f->loop, e) == 0)
 		status = loop_run(f->loop, e);
 	keeper_client_done(&f->keeper);
@@ -229,7 +229,7 @@ static void raise_descriptor_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &rl);
 }
 
-int front_http(uint32_t id, struct err *e)
+int front_http(uint32_t id, const struct registry *registry, struct err *e)
 {
 	static struct front_http front;
 	int status;
@@ -242,7 +242,7 @@ int front_http(uint32_t id, struct err *e)
 	front.loop = loop_new(e);
 	if (!front.loop)
 		return -1;
-	status = serve(&front, e);
+	status = serve(&front, registry, e);
 	loop_free(front.loop);
 	return status;
 }

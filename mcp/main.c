@@ -17,6 +17,7 @@
 #include "mcp/cli_hold.h"
 #include "mcp/cli_start.h"
 #include "mcp/front.h"
+#include "mcp/tools.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/cleanup.h"
 #include "runtime/base/log.h"
@@ -223,7 +224,10 @@ static int run_front(const char *id_text, const char *kind)
 	if (str_parse_u64(id_text, 0, UINT32_MAX, &id) < 0)
 		return CLI_USAGE;
 	log_init("front", LOG_LEVEL_WARN);
-	status = strcmp(kind, "http") == 0 ? front_http((uint32_t)id, &e) : front_stdio((uint32_t)id, &e);
+	if (strcmp(kind, "http") == 0)
+		status = front_http((uint32_t)id, &sandbox_registry, &e);
+	else
+		status = front_stdio((uint32_t)id, &sandbox_registry, &e);
 	if (status >= 0)
 		return status;
 	cli_print_error(&e);

@@ -8,7 +8,6 @@
  */
 #include "mcp/server.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "mcp/call.h"
@@ -16,23 +15,14 @@
 #include "mcp/json_write.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/bounds.h"
+#include "mcp/method.h"
 #include "mcp/protocol.h"
-#include "mcp/tools.h"
-
-/* One request being answered. */
-struct request {
-	struct server *server;
-	struct peer *peer;
-	struct sink *sink;
-	const struct rpc_message *m;
-	enum era era;
-};
 
 enum { IN_LEGACY = 1, IN_MODERN = 2 };
 
 /* ---- answers ---- */
 
-static void fail_with(const struct request *r, enum rpc_failure f, const char *message,
+void method_fail(const struct request *r, enum rpc_failure f, const char *message,
 		      const char *data)
 {
 	/* To an older client 404 says that its session is gone. */
@@ -42,7 +32,7 @@ static void fail_with(const struct request *r, enum rpc_failure f, const char *m
 	r->sink->end(r->sink, status, true);
 }
 
-static void answer(const struct request *r, const char *result, size_t len)
+void method_answer(const struct request *r, const char *result, size_t len)
 {
 	struct buf *b = r->sink->begin(r->sink);
 
@@ -54,100 +44,28 @@ static void answer(const struct request *r, const char *result, size_t len)
 
 /* ---- methods ---- */
 
-static void on_discover(const struct request *r)
-{
-	answer(r, r->server->discover.data, r->server->discover.len);
-}
-
-static void on_ping(const struct request *r)
-{
-	answer(r, "{}", 2);
-}
-
-static void on_initialize(const struct request *r)
-{
-	struct buf *b = r->sink->begin(r->sink);
-	const char *requested = json_text(json_member(r->m->params, "protocolVersion"));
-
-	r->peer->version = protocol_legacy(requested ? requested : "");
-	if (!r->peer->version)
-		r->peer->version = PROTOCOL_LEGACY_NEWEST;
-	r->peer->initialized = true;
-	r->peer->modern = false;
-	rpc_write_result_head(b, r->m->id, r->m->id_len);
-	buf_printf(b, "{\"protocolVersion\":\"%s\",", r->peer->version);
-	buf_append(b, r->server->initialize.data, r->server->initialize.len);
-	buf_append_str(b, "}");
-	r->sink->end(r->sink, 200, true);
-}
-
-/* The list has one page: a cursor cannot be one of ours. */
-static void on_tools_list(const struct request *r)
-{
-	const struct json *cursor = json_member(r->m->params, "cursor");
-	const char *text = json_text(cursor);
-
-	if (json_kind(cursor) != JSON_NULL && (!text || *text))
-		fail_with(r, RPC_UNKNOWN_NAME, "Invalid cursor", NULL);
-	else
-		answer(r, r->server->tools[r->era].data, r->server->tools[r->era].len);
-}
-
-static struct call *find_call(const struct request *r, const char *id, size_t len);
-
-static void unknown_tool(const struct request *r, const char *name)
-{
-	char message[80];
-
-	(void)snprintf(message, sizeof(message), "Unknown tool: %.40s", name);
-	fail_with(r, RPC_UNKNOWN_NAME, message, NULL);
-}
-
-static void on_tools_call(const struct request *r)
-{
-	const struct json *args = json_member(r->m->params, "arguments");
-	const char *name = json_text(json_member(r->m->params, "name"));
-	const struct tool *tool;
-
-	if (!name) {
-		fail_with(r, RPC_PARAMS, "params.name must be a string", NULL);
-		return;
-	}
-	if (json_kind(args) != JSON_NULL && json_kind(args) != JSON_OBJECT) {
-		fail_with(r, RPC_PARAMS, "params.arguments must be an object", NULL);
-		return;
-	}
-	tool = tools_find(&r->server->keeper->hello, name);
-	if (!tool)
-		unknown_tool(r, name);
-	else if (!r->peer->ids_shared && find_call(r, r->m->id, r->m->id_len))
-		fail_with(r, RPC_REQUEST, "id belongs to a request that is still running", NULL);
-	else
-		call_start(r->server, r->peer, r->sink, r->era, tool, r->m, args);
-}
-
+/* The commonest first. A method whose OFFER_* the program has not registered is unknown. */
 static const struct method {
 	const char *name;
-	unsigned int eras;
+	unsigned int eras, offer;
 	void (*fn)(const struct request *r);
 } methods[] = {
-	{ "tools/call", IN_LEGACY | IN_MODERN, on_tools_call },
-	{ "tools/list", IN_LEGACY | IN_MODERN, on_tools_list },
-	{ "server/discover", IN_MODERN, on_discover },
-	{ "initialize", IN_LEGACY, on_initialize },
-	{ "ping", IN_LEGACY, on_ping },
+	{ "tools/call", IN_LEGACY | IN_MODERN, OFFER_TOOLS, on_tools_call },
+	{ "tools/list", IN_LEGACY | IN_MODERN, OFFER_TOOLS, on_tools_list },
+	{ "server/discover", IN_MODERN, 0, on_discover },
+	{ "initialize", IN_LEGACY, 0, on_initialize },
+	{ "ping", IN_LEGACY, 0, on_ping },
 };
 
 /* ---- classification ---- */
 
-/* Return: false when the message has been answered with what does not agree with it. */
-static bool check_beside(const struct request *r, enum server_check what)
+bool method_agrees(const struct request *r, enum server_check what)
 {
 	const char *why = "";
 	enum rpc_failure f = r->peer->ops ? r->peer->ops->check(r->peer, r->m, what, &why) : RPC_OK;
 
 	if (f)
-		fail_with(r, f, why, NULL);
+		method_fail(r, f, why, NULL);
 	return !f;
 }
 
@@ -159,25 +77,25 @@ static bool check_envelope(const struct request *r, const struct json *version)
 	struct buf data;
 
 	if (!text) {
-		fail_with(r, RPC_PARAMS, "_meta " META_PREFIX "protocolVersion must be a string", NULL);
+		method_fail(r, RPC_PARAMS, "_meta " META_PREFIX "protocolVersion must be a string", NULL);
 		return false;
 	}
-	if (!check_beside(r, CHECK_VERSION))
+	if (!method_agrees(r, CHECK_VERSION))
 		return false;
 	if (strcmp(text, PROTOCOL_MODERN) != 0) {
 		buf_init(&data, LIMIT_ID);
 		buf_append_str(&data, "{\"supported\":[\"" PROTOCOL_MODERN "\"],\"requested\":\"");
 		json_write_escaped(&data, text, strnlen(text, 64));
 		buf_append_str(&data, "\"}");
-		fail_with(r, RPC_VERSION, "Unsupported protocol version", data.data);
+		method_fail(r, RPC_VERSION, "Unsupported protocol version", data.data);
 		buf_done(&data);
 		return false;
 	}
 	if (json_kind(json_member(meta, META_PREFIX "clientCapabilities")) != JSON_OBJECT) {
-		fail_with(r, RPC_PARAMS, "Missing _meta " META_PREFIX "clientCapabilities", NULL);
+		method_fail(r, RPC_PARAMS, "Missing _meta " META_PREFIX "clientCapabilities", NULL);
 		return false;
 	}
-	return check_beside(r, CHECK_NAMES);
+	return method_agrees(r, CHECK_NAMES);
 }
 
 static bool classify(struct request *r)
@@ -193,11 +111,11 @@ static bool classify(struct request *r)
 		return true;
 	}
 	r->era = ERA_LEGACY;
-	if (!check_beside(r, CHECK_LEGACY))
+	if (!method_agrees(r, CHECK_LEGACY))
 		return false;
 	if (!r->peer->modern || !strcmp(r->m->method, "initialize"))
 		return true;
-	fail_with(r, RPC_PARAMS,
+	method_fail(r, RPC_PARAMS,
 		  "Missing _meta " META_PREFIX "protocolVersion, " META_PREFIX "clientCapabilities",
 		  NULL);
 	return false;
@@ -217,7 +135,7 @@ static void answer_start_failure(const struct request *r)
 	buf_append_str(&data, "{\"remedy\":");
 	json_write_string(&data, e->remedy);
 	buf_append_str(&data, "}");
-	fail_with(r, RPC_INTERNAL, message.data, data.data);
+	method_fail(r, RPC_INTERNAL, message.data, data.data);
 	buf_done(&message);
 	buf_done(&data);
 }
@@ -234,55 +152,17 @@ static void dispatch(struct request *r)
 		return;
 	era = r->era == ERA_MODERN ? IN_MODERN : IN_LEGACY;
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-		if ((methods[i].eras & era) && !strcmp(methods[i].name, r->m->method)) {
-			methods[i].fn(r);
+		const struct method *x = &methods[i];
+
+		if ((x->eras & era) && (x->offer & ~r->server->offers) == 0 && !strcmp(x->name, r->m->method)) {
+			x->fn(r);
 			return;
 		}
 	}
-	fail_with(r, RPC_METHOD, "Method not found", NULL);
+	method_fail(r, RPC_METHOD, "Method not found", NULL);
 }
 
 /* ---- notifications ---- */
-
-/* Ids are compared as values: "a" may be written "\u0061". */
-static bool id_equals(const struct call *c, const char *id, size_t len)
-{
-	struct json *a, *b;
-	const char *why;
-	bool equal;
-
-	if (c->id_len == len && !memcmp(c->id, id, len))
-		return true;
-	if (!len || *id != '"' || *c->id != '"' ||
-	    (!memchr(id, '\\', len) && !memchr(c->id, '\\', c->id_len)))
-		return false;
-	a = json_parse(c->id, c->id_len, &why);
-	b = json_parse(id, len, &why);
-	equal = a && b && !strcmp(json_text(a), json_text(b));
-	json_free(a);
-	json_free(b);
-	return equal;
-}
-
-static bool is_in_scope(const struct peer *a, const struct peer *b)
-{
-	return a == b || (a->owner && b->owner && !strcmp(a->owner, b->owner) && !strcmp(a->scope, b->scope));
-}
-
-/* NULL also when the id names several. */
-static struct call *find_call(const struct request *r, const char *id, size_t len)
-{
-	struct call *found = NULL;
-
-	for (struct call *c = r->server->calls; c; c = c->next) {
-		if (!is_in_scope(c->peer, r->peer) || !id_equals(c, id, len))
-			continue;
-		if (found)
-			return NULL;
-		found = c;
-	}
-	return found;
-}
 
 static void on_notification(const struct request *r)
 {
@@ -292,7 +172,7 @@ static void on_notification(const struct request *r)
 
 	if (!strcmp(r->m->method, "notifications/cancelled") &&
 	    rpc_raw_param(r->m, "requestId", NULL, &id, &len) == 0)
-		c = find_call(r, id, len);
+		c = call_find(r->server, r->peer, id, len);
 	if (c)
 		call_cancel(c);
 	r->sink->end(r->sink, 202, true);
@@ -310,7 +190,7 @@ void server_receive(struct server *s, struct peer *peer, struct sink *sink, cons
 	if (f == RPC_PARAMS && m.kind == RPC_NOTIFICATION)
 		sink->end(sink, 202, true); /* a notification is never answered */
 	else if (f)
-		fail_with(&r, f, m.why, NULL);
+		method_fail(&r, f, m.why, NULL);
 	else if (m.kind == RPC_CALL)
 		dispatch(&r);
 	else if (m.kind == RPC_NOTIFICATION)
@@ -345,71 +225,19 @@ void server_cancel_peer(struct server *s, const struct peer *peer)
 	}
 }
 
-/* ---- what never changes ---- */
+/* ---- life ---- */
 
-static void write_instructions(struct buf *b, const struct api_hello *h)
+int server_init(struct server *s, struct loop *loop, struct keeper_client *keeper,
+		const struct registry *registry, struct err *e)
 {
-	struct buf text;
-
-	buf_init(&text, 8 * 1024);
-	tools_write_instructions(&text, h);
-	json_write_string(b, text.data);
-	b->overflow |= text.overflow;
-	buf_done(&text);
-}
-
-static void write_discover(struct buf *b, const struct api_hello *h)
-{
-	buf_append_str(b, "{\"resultType\":\"complete\",\"supportedVersions\":[\"" PROTOCOL_MODERN
-			  "\"],\"capabilities\":{\"tools\":{}},\"instructions\":");
-	write_instructions(b, h);
-	buf_append_str(b, ",\"ttlMs\":3600000,\"cacheScope\":\"public\",\"_meta\":{"
-			  META_SERVER_INFO "}}");
-}
-
-/* Everything of the initialize result that follows the version. */
-static void write_initialize(struct buf *b, const struct api_hello *h)
-{
-	buf_append_str(b, "\"capabilities\":{\"tools\":{}},\"serverInfo\":" SERVER_INFO
-			  ",\"instructions\":");
-	write_instructions(b, h);
-	buf_append_str(b, "}");
-}
-
-static void write_tools(struct buf *b, const struct api_hello *h, enum era era)
-{
-	buf_append_str(b, era == ERA_MODERN ? "{\"resultType\":\"complete\",\"tools\":"
-					    : "{\"tools\":");
-	tools_write_list(b, h, era == ERA_MODERN);
-	if (era == ERA_MODERN)
-		buf_append_str(b, ",\"ttlMs\":300000,\"cacheScope\":\"public\",\"_meta\":{"
-				  META_SERVER_INFO "}");
-	buf_append_str(b, "}");
-}
-
-int server_init(struct server *s, struct loop *loop, struct keeper_client *keeper, struct err *e)
-{
-	*s = (struct server){ .loop = loop, .keeper = keeper };
-	buf_init(&s->discover, 64 * 1024);
-	buf_init(&s->initialize, 64 * 1024);
-	buf_init(&s->tools[ERA_LEGACY], 64 * 1024);
-	buf_init(&s->tools[ERA_MODERN], 64 * 1024);
-	write_discover(&s->discover, &keeper->hello);
-	write_initialize(&s->initialize, &keeper->hello);
-	write_tools(&s->tools[ERA_LEGACY], &keeper->hello, ERA_LEGACY);
-	write_tools(&s->tools[ERA_MODERN], &keeper->hello, ERA_MODERN);
-	if (s->discover.overflow || s->initialize.overflow || s->tools[0].overflow ||
-	    s->tools[1].overflow)
-		return err_set(e, ERR_NOMEM, "no memory for the server's texts");
-	return 0;
+	*s = (struct server){ .loop = loop, .keeper = keeper, .registry = registry,
+			      .offers = registry_offers(registry) };
+	return lists_make(&s->lists, registry, &keeper->hello, e);
 }
 
 void server_done(struct server *s)
 {
 	while (s->calls)
 		call_cancel(s->calls);
-	buf_done(&s->discover);
-	buf_done(&s->initialize);
-	buf_done(&s->tools[ERA_LEGACY]);
-	buf_done(&s->tools[ERA_MODERN]);
+	lists_done(&s->lists);
 }

@@ -7,6 +7,7 @@
 
 #include "mcp/jsonrpc.h"
 #include "mcp/keeper_client.h"
+#include "mcp/lists.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/loop.h"
 
@@ -24,9 +25,6 @@ struct sink {
 };
 
 enum server_check { CHECK_VERSION, CHECK_NAMES, CHECK_LEGACY };
-
-/* Era of a message: 2026-07-28 (stateless, an envelope in every request) or everything before. */
-enum era { ERA_LEGACY, ERA_MODERN };
 
 struct peer;
 struct rpc_message;
@@ -65,11 +63,13 @@ struct server {
 	struct call *calls; /* in flight, newest first */
 	size_t call_count;
 	const struct links *links; /* files are handed over as links; NULL: they are copied for the person */
-	/* Prepared once: results that never change. */
-	struct buf discover, initialize, tools[2]; /* tools by era */
+	const struct registry *registry;
+	unsigned int offers; /* OFFER_* of it */
+	struct lists lists;
 };
 
-int server_init(struct server *s, struct loop *loop, struct keeper_client *keeper, struct err *e);
+int server_init(struct server *s, struct loop *loop, struct keeper_client *keeper,
+		const struct registry *registry, struct err *e);
 void server_done(struct server *s);
 
 /* server_receive() - one message of a peer. Everything that answers it goes to sink, possibly before

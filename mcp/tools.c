@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp/tools.c - the tools: one table, from which tools/list is made
+/* mcp/tools.c - the tools of a sandbox: which there are, and the texts they share
  *
  * Runs in the front, without privilege. The texts are for a language model: plain words, the vital
  * facts first, below 2 KB because some clients cut there. Schemas are flat and use only the keywords
@@ -10,28 +10,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "mcp/json_write.h"
 #include "mcp/result.h"
 #include "runtime/base/buf.h"
-#include "runtime/base/cleanup.h"
 #include "runtime/base/str.h"
 #include "runtime/label.h"
-
-/* In the order in which they are listed. */
-static const struct tool *const tools[] = { &tool_run_command, &tool_present_file,
-					    &tool_sandbox_info, &tool_run_sandboxed };
 
 static bool is_offered(const struct tool *t, const struct api_hello *h)
 {
 	return t->safe_shell == !strcmp(h->profile, "safe-shell");
-}
-
-const struct tool *tools_find(const struct api_hello *h, const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
-		if (is_offered(tools[i], h) && !strcmp(tools[i]->name, name))
-			return tools[i];
-	return NULL;
 }
 
 /* ---- texts ---- */
@@ -84,7 +70,7 @@ static void write_safe_shell_instructions(struct buf *b, const struct api_hello 
 	tools_write_limits(b, h);
 }
 
-void tools_write_instructions(struct buf *b, const struct api_hello *h)
+static void write_instructions(struct buf *b, const struct api_hello *h)
 {
 	if (is_offered(&tool_run_sandboxed, h)) {
 		write_safe_shell_instructions(b, h);
@@ -106,91 +92,14 @@ void tools_write_instructions(struct buf *b, const struct api_hello *h)
 	tools_write_limits(b, h);
 }
 
-/* ---- tools/list ---- */
+/* ---- the registry ---- */
 
-static void write_schema(struct buf *b, const struct tool *t, const struct api_hello *h)
-{
-	const char *separator = "";
+/* In the order in which they are listed. */
+static const struct tool *const tools[] = { &tool_run_command, &tool_present_file, &tool_sandbox_info,
+					    &tool_run_sandboxed, NULL };
 
-	buf_append_str(b, "{\"type\":\"object\",\"properties\":{");
-	for (const struct tool_parameter *p = t->parameters; p->name; p++) {
-		if (p->with_user && !h->as_user)
-			continue;
-		buf_printf(b, "%s\"%s\":{\"type\":\"%s\",\"description\":", p == t->parameters ? "" : ",",
-			   p->name, p->type);
-		json_write_string(b, p->description);
-		buf_append_str(b, "}");
-	}
-	buf_append_str(b, "},\"required\":[");
-	for (const struct tool_parameter *p = t->parameters; p->name; p++) {
-		if (!p->required)
-			continue;
-		buf_printf(b, "%s\"%s\"", separator, p->name);
-		separator = ",";
-	}
-	buf_append_str(b, "],\"additionalProperties\":false}");
-}
-
-static const char *bool_text(bool value)
-{
-	return value ? "true" : "false";
-}
-
-static void write_annotations(struct buf *b, const struct tool *t, const struct api_hello *h)
-{
-	bool open_world = (t->hints & TOOL_NEEDS_NET) && h->net != NET_NONE;
-
-	buf_append_str(b, "{\"title\":");
-	json_write_string(b, t->title);
-	buf_printf(b, ",\"readOnlyHint\":%s,\"destructiveHint\":%s,\"idempotentHint\":%s,"
-		      "\"openWorldHint\":%s}",
-		   bool_text(t->hints & TOOL_READ_ONLY), bool_text(t->hints & TOOL_DESTRUCTIVE),
-		   bool_text(t->hints & TOOL_IDEMPOTENT), bool_text(open_world));
-}
-
-static void write_description(struct buf *b, const struct tool *t, const struct api_hello *h)
-{
-	struct buf text;
-
-	buf_init(&text, 8 * 1024);
-	t->describe(&text, h);
-	json_write_string(b, text.data);
-	b->overflow |= text.overflow;
-	buf_done(&text);
-}
-
-static void write_tool(struct buf *b, const struct tool *t, const struct api_hello *h, bool modern)
-{
-	buf_printf(b, "{\"name\":\"%s\",", t->name);
-	if (modern) {
-		buf_append_str(b, "\"title\":");
-		json_write_string(b, t->title);
-		buf_append_str(b, ",");
-	}
-	buf_append_str(b, "\"description\":");
-	write_description(b, t, h);
-	buf_append_str(b, ",\"inputSchema\":");
-	write_schema(b, t, h);
-	buf_append_str(b, ",\"annotations\":");
-	write_annotations(b, t, h);
-	if (t->result_chars)
-		buf_printf(b, ",\"_meta\":{\"anthropic/alwaysLoad\":true,"
-			      "\"anthropic/maxResultSizeChars\":%" PRIu32 "}",
-			   t->result_chars);
-	buf_append_str(b, "}");
-}
-
-void tools_write_list(struct buf *b, const struct api_hello *h, bool modern)
-{
-	const char *separator = "";
-
-	buf_append_str(b, "[");
-	for (size_t i = 0; i < ARRAY_SIZE(tools); i++) {
-		if (!is_offered(tools[i], h))
-			continue;
-		buf_append_str(b, separator);
-		write_tool(b, tools[i], h, modern);
-		separator = ",";
-	}
-	buf_append_str(b, "]");
-}
+const struct registry sandbox_registry = {
+	.tools = tools,
+	.is_offered = is_offered,
+	.write_instructions = write_instructions,
+};

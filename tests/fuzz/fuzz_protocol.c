@@ -5,6 +5,7 @@
 #include "mcp/json.h"
 #include "mcp/json_scan.h"
 #include "mcp/server.h"
+#include "mcp/tools.h"
 #include "tests/fuzz/fuzz.h"
 
 struct collector {
@@ -53,7 +54,7 @@ static void init(struct server *s, struct keeper_client *keeper)
 	keeper->source.fd = -1;
 	memcpy(keeper->hello.owner, OWNER_DEFAULT, sizeof(OWNER_DEFAULT));
 	memcpy(keeper->hello.profile, "code", 5);
-	FUZZ_MUST(server_init(s, loop_new(&e), keeper, &e) == 0);
+	FUZZ_MUST(server_init(s, loop_new(&e), keeper, &sandbox_registry, &e) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -38,7 +38,7 @@ LAYERS = (
     ("protocol", ("mcp/http.h", "mcp/http_*", "mcp/auth*", "mcp/hosts*", "mcp/session*",
                   "mcp/mcp_headers*", "mcp/jsonrpc*", "mcp/protocol*", "mcp/result*", "mcp/excerpt*",
                   "mcp/keeper_client*")),
-    ("tools", ("mcp/tool*", "mcp/call*", "mcp/server*")),
+    ("tools", ("mcp/tool*", "mcp/call*", "mcp/server*", "mcp/registry*", "mcp/lists*", "mcp/method*")),
     ("transports", ("mcp/transport*", "mcp/download*", "mcp/front*")),
     ("main", ("mcp/config*", "mcp/cli*", "mcp/main.c")),
 )

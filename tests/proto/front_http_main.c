@@ -16,6 +16,7 @@
 
 #include "mcp/front.h"
 #include "mcp/http_server.h"
+#include "mcp/tools.h"
 #include "mcp/transport_http.h"
 #include "runtime/base/log.h"
 
@@ -137,7 +138,7 @@ int main(void)
 	keeper.on_tokens = on_tokens;
 	set_up();
 	http_server_init(&http, loop, &handler);
-	if (server_init(&server, loop, &keeper, &e) < 0 || keeper_client_watch(&keeper, loop, &e) < 0 ||
+	if (server_init(&server, loop, &keeper, &sandbox_registry, &e) < 0 || keeper_client_watch(&keeper, loop, &e) < 0 ||
 	    loop_add(loop, &input, STDIN_FILENO, EPOLLIN, on_input, NULL, &e) < 0 ||
 	    http_server_listen(&http, listen_anywhere(), &e) < 0)
 		die(e.message);

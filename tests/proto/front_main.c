@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "mcp/front.h"
+#include "mcp/tools.h"
 #include "runtime/base/log.h"
 
 int main(int argc, char **argv)
@@ -13,7 +14,8 @@ int main(int argc, char **argv)
 	int status;
 
 	log_init("front", LOG_LEVEL_WARN);
-	status = front_stdio(argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : FRONT_KEEP_ID, &e);
+	status = front_stdio(argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : FRONT_KEEP_ID,
+			     &sandbox_registry, &e);
 	if (status < 0) {
 		fprintf(stderr, "front: %s\n", e.message);
 		return 1;
