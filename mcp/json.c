@@ -7,6 +7,7 @@
 #include "mcp/json.h"
 
 #include <cjson/cJSON.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,13 @@ const struct json *json_member(const struct json *v, const char *name)
 	if (!v || !cJSON_IsObject(item(v)))
 		return NULL;
 	return (const struct json *)cJSON_GetObjectItemCaseSensitive(item(v), name);
+}
+
+const struct json *json_item(const struct json *v, size_t index)
+{
+	if (!v || !cJSON_IsArray(item(v)) || index > INT_MAX)
+		return NULL;
+	return (const struct json *)cJSON_GetArrayItem(item(v), (int)index);
 }
 
 const char *json_text(const struct json *v)

@@ -21,6 +21,9 @@ enum json_kind json_kind(const struct json *v);
 /* json_member() - exact name, case included. Return: NULL when v is no object or has no such member. */
 const struct json *json_member(const struct json *v, const char *name);
 
+/* json_item() - an array's element. Return: NULL when v is no array or is shorter. */
+const struct json *json_item(const struct json *v, size_t index);
+
 /* json_text() - a string's bytes, NULL for every other kind. They hold no NUL and are UTF-8. */
 const char *json_text(const struct json *v);
 

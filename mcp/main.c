@@ -147,6 +147,9 @@ static const struct cli_verb verbs[] = {
 	{ .name = "doctor", .synopsis = "[--json]",
 	  .help = "try everything a sandbox needs and name the repair of what is missing",
 	  .options = json_options, .run = cli_doctor },
+	{ .name = "selftest", .synopsis = "--url URL [--token-file FILE] [--ca FILE] [--row ID]... [--json]",
+	  .help = "see from outside whether a running server does what it promises", .options = cli_selftest_options,
+	  .run = cli_selftest },
 	{ .name = "@settings-table", .synopsis = "", .help = "the README's settings table",
 	  .hidden = true, .run = verb_settings_table },
 };
