@@ -54,6 +54,9 @@ enum {
 
 	LIMIT_DOWNLOADS = 16, /* files being opened for links at once; with LIMIT_CALLS below API_REQUESTS_MAX */
 
+	ASK_TIMEOUT_MS = 600 * 1000, /* a person may be at lunch; what is not answered then is over */
+	ASK_STATE_S = 3600,          /* for which a client may keep our signed state */
+
 	LIMIT_CAPTION = 1024,
 	PROGRESS_EVERY_MS = 5000,
 	EOF_GRACE_MS = 500, /* running calls may still be answered this long after the end of input */

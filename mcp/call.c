@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mcp/ask.h"
 #include "mcp/json.h"
 #include "mcp/json_write.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/bounds.h"
+#include "mcp/method.h"
 #include "mcp/protocol.h"
 #include "mcp/tools.h"
 #include "runtime/base/str.h"
@@ -41,6 +43,7 @@ static void call_free(struct call *c)
 
 	if (c->tool->drop && c->state)
 		c->tool->drop(c);
+	ask_done(c);
 	loop_timer_cancel(s->loop, &c->progress);
 	loop_timer_cancel(s->loop, &c->work);
 	*c->link = c->next;
@@ -87,12 +90,6 @@ static struct call *call_new(const struct rpc_message *m)
 	return c;
 }
 
-static void refuse_start(struct sink *sink, const struct rpc_message *m, const char *why)
-{
-	rpc_write_error(sink->begin(sink), m->id, m->id_len, RPC_INTERNAL, why, NULL);
-	sink->end(sink, rpc_http_status(RPC_INTERNAL), true);
-}
-
 /* An owner must not take every place from the others. */
 static size_t count_of_owner(const struct server *s, const struct peer *peer)
 {
@@ -104,31 +101,80 @@ static size_t count_of_owner(const struct server *s, const struct peer *peer)
 	return n;
 }
 
-void call_start(struct server *s, struct peer *peer, struct sink *sink, enum era era,
-		const struct tool *tool, const struct rpc_message *m, const struct json *args)
+/* What the client wants to see of the log: said with the request, or before 2026-07-28 once for all. */
+static int log_from(const struct request *r)
 {
-	size_t max = peer->calls_max ? peer->calls_max : LIMIT_CALLS;
-	struct call *c = call_new(m);
+	const struct wisher who = { r->peer->owner, r->peer->scope };
+	const struct json *level = json_member(json_member(r->m->params, "_meta"), META_PREFIX "logLevel");
+	const struct wish *wish;
+
+	if (!(r->server->offers & OFFER_LOGS))
+		return SEVERITY_COUNT;
+	if (r->era == ERA_MODERN)
+		return json_text(level) ? (int)call_severity(json_text(level)) : SEVERITY_COUNT;
+	wish = wishes_find(&r->server->wishes, &who, "");
+	return wish ? wish->severity : SEVERITY_COUNT;
+}
+
+static bool has_room(struct call *c)
+{
+	size_t max = c->peer->calls_max ? c->peer->calls_max : LIMIT_CALLS;
 	char why[80];
 
+	if (c->server->call_count <= LIMIT_CALLS && count_of_owner(c->server, c->peer) <= max)
+		return true;
+	if (!c->id_len) {
+		call_cancel(c); /* nobody waits for an answer */
+		return false;
+	}
+	(void)snprintf(why, sizeof(why), "%zu calls are running already; wait for one to end",
+		       c->server->call_count > LIMIT_CALLS ? (size_t)LIMIT_CALLS : max);
+	call_refuse(c, TOOL_ERROR, why, "");
+	return false;
+}
+
+/* Return: false when the client has been told what it lacks, or what is wrong with its answers. */
+static bool open_message(struct call *c, struct rpc_message *m)
+{
+	unsigned int missing = c->tool->needs & ~c->caps;
+	const char *why;
+	enum rpc_failure f;
+
+	if (missing) {
+		ask_refuse(c, missing);
+		return false;
+	}
+	f = c->tool->asks ? ask_open(c, m, &why) : RPC_OK;
+	if (f)
+		call_fail(c, f, why, NULL);
+	return !f;
+}
+
+void call_start(const struct request *r, const struct tool *tool, enum call_kind kind, const struct json *args)
+{
+	struct call *c = call_new(r->m);
+
 	if (!c) {
-		refuse_start(sink, m, "no memory");
+		method_fail(r, RPC_INTERNAL, "no memory", NULL);
 		return;
 	}
-	c->server = s;
-	c->peer = peer;
-	c->sink = sink;
-	c->era = era;
+	c->server = r->server;
+	c->peer = r->peer;
+	c->sink = r->sink;
+	c->era = r->era;
+	c->caps = r->caps;
 	c->tool = tool;
+	c->kind = kind;
+	c->log_from = log_from(r);
 	c->request.ctx = c;
-	c->request.owner = peer->owner;
+	c->request.owner = r->peer->owner;
 	call_link(c);
-	if (s->call_count > LIMIT_CALLS || count_of_owner(s, peer) > max) {
-		(void)snprintf(why, sizeof(why), "%zu calls are running already; wait for one to end",
-			       s->call_count > LIMIT_CALLS ? (size_t)LIMIT_CALLS : max);
-		call_refuse(c, TOOL_ERROR, why, "");
-		return;
+	if (tool->keeps || tool->asks) {
+		c->root = r->m->root;
+		r->m->root = NULL;
 	}
+	if (!has_room(c) || !open_message(c, r->m))
+		return;
 	if (c->token)
 		progress_arm(c);
 	tool->start(c, args);
@@ -214,14 +260,21 @@ void call_resume(struct call *c)
 
 /* ---- progress ---- */
 
-static void write_progress(struct call *c, uint64_t seconds, const uint64_t *bytes)
+static struct buf *progress_begin(struct call *c)
 {
 	struct buf *b = c->sink->begin(c->sink);
-	char size[32];
 
 	buf_append_str(b, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":"
 			  "{\"progressToken\":");
 	buf_append(b, c->token, c->token_len);
+	return b;
+}
+
+static void write_progress(struct call *c, uint64_t seconds, const uint64_t *bytes)
+{
+	struct buf *b = progress_begin(c);
+	char size[32];
+
 	buf_printf(b, ",\"progress\":%" PRIu64 ",\"message\":\"running %" PRIu64 " s", seconds,
 		   seconds);
 	if (bytes)
@@ -266,22 +319,85 @@ void call_progress(struct call *c, uint64_t total_bytes)
 		tell_progress(c, &total_bytes);
 }
 
+void call_report(struct call *c, uint64_t progress, uint64_t total)
+{
+	if (!c->token)
+		return;
+	loop_timer_cancel(c->server->loop, &c->progress);
+	buf_printf(progress_begin(c), ",\"progress\":%" PRIu64 ",\"total\":%" PRIu64 "}}", progress, total);
+	c->sink->end(c->sink, 200, false);
+}
+
+/* ---- log ---- */
+
+static const char *const severities[] = { "debug", "info", "notice", "warning", "error", "critical", "alert",
+					  "emergency" };
+
+enum severity call_severity(const char *name)
+{
+	int i = 0;
+
+	while (i < SEVERITY_COUNT && strcmp(severities[i], name) != 0)
+		i++;
+	return (enum severity)i;
+}
+
+void call_log(struct call *c, enum severity severity, const char *text)
+{
+	struct buf *b;
+
+	if ((int)severity < c->log_from)
+		return;
+	b = c->sink->begin(c->sink);
+	buf_printf(b, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"%s\",\"data\":",
+		   severities[severity]);
+	json_write_string(b, text);
+	buf_append_str(b, "}}");
+	c->sink->end(c->sink, 200, false);
+}
+
 /* ---- results ---- */
+
+bool call_is_stream(const struct call *c)
+{
+	return c->sink->is_stream && c->sink->is_stream(c->sink);
+}
+
+struct buf *call_reply_begin(struct call *c)
+{
+	c->reply = c->sink->begin(c->sink);
+	rpc_write_result_head(c->reply, c->id, c->id_len);
+	return c->reply;
+}
+
+/* The result itself has been written; what is left is the end of the message. */
+void call_reply_end(struct call *c)
+{
+	struct sink *sink = c->sink;
+
+	buf_append_str(c->reply, "}");
+	call_free(c);
+	sink->end(sink, 200, true);
+}
 
 struct buf *call_result_begin(struct call *c)
 {
-	struct buf *b = c->sink->begin(c->sink);
+	static const char *const members[] = { "content", "messages", "contents" };
+	struct buf *b = call_reply_begin(c);
 
-	rpc_write_result_head(b, c->id, c->id_len);
-	c->reply = b;
-	buf_append_str(b, c->era == ERA_MODERN ? "{\"resultType\":\"complete\",\"content\":["
-					       : "{\"content\":[");
+	c->blocks = 0;
+	buf_printf(b, "{%s\"%s\":[", c->era == ERA_MODERN ? "\"resultType\":\"complete\"," : "", members[c->kind]);
 	return b;
 }
 
-static void write_result_end(struct buf *b, enum era era, bool is_error, const char *meta)
+static void write_result_end(struct call *c, bool is_error, const char *meta)
 {
+	enum era era = c->era;
+	struct buf *b = c->reply;
+
 	buf_append_str(b, is_error ? "],\"isError\":true" : "]");
+	if (era == ERA_MODERN && c->kind == CALL_RESOURCE)
+		buf_append_str(b, ",\"ttlMs\":0,\"cacheScope\":\"private\"");
 	if (era == ERA_MODERN || *meta) {
 		buf_append_str(b, ",\"_meta\":{");
 		buf_append_str(b, meta);
@@ -291,16 +407,22 @@ static void write_result_end(struct buf *b, enum era era, bool is_error, const c
 		}
 		buf_append_str(b, "}");
 	}
-	buf_append_str(b, "}}");
+	buf_append_str(b, "}");
 }
 
 void call_result_end(struct call *c, bool is_error, const char *meta)
 {
+	write_result_end(c, is_error, meta);
+	call_reply_end(c);
+}
+
+void call_fail(struct call *c, enum rpc_failure f, const char *message, const char *data)
+{
 	struct sink *sink = c->sink;
 
-	write_result_end(c->reply, c->era, is_error, meta);
+	rpc_write_error(sink->begin(sink), c->id, c->id_len, f, message, data);
 	call_free(c);
-	sink->end(sink, 200, true);
+	sink->end(sink, rpc_http_status(f), true);
 }
 
 void call_write_text_head(struct buf *b)
@@ -315,8 +437,13 @@ void call_write_text_tail(struct buf *b)
 
 void call_refuse(struct call *c, const char *prefix, const char *message, const char *remedy)
 {
-	struct buf *b = call_result_begin(c);
+	struct buf *b;
 
+	if (c->kind != CALL_TOOL) {
+		call_fail(c, RPC_INTERNAL, message, NULL);
+		return;
+	}
+	b = call_result_begin(c);
 	call_write_text_head(b);
 	buf_append_str(b, prefix);
 	json_write_escaped(b, message, strlen(message));

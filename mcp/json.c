@@ -119,6 +119,11 @@ const struct json *json_item(const struct json *v, size_t index)
 	return (const struct json *)cJSON_GetArrayItem(item(v), (int)index);
 }
 
+const struct json *json_next(const struct json *v)
+{
+	return (const struct json *)item(v)->next;
+}
+
 const char *json_text(const struct json *v)
 {
 	return v ? cJSON_GetStringValue(item(v)) : NULL;

@@ -24,6 +24,9 @@ const struct json *json_member(const struct json *v, const char *name);
 /* json_item() - an array's element. Return: NULL when v is no array or is shorter. */
 const struct json *json_item(const struct json *v, size_t index);
 
+/* json_next() - the element behind one that json_item() gave. Return: NULL behind the last. */
+const struct json *json_next(const struct json *v);
+
 /* json_text() - a string's bytes, NULL for every other kind. They hold no NUL and are UTF-8. */
 const char *json_text(const struct json *v);
 

@@ -23,6 +23,8 @@ static const struct {
 	[RPC_METHOD] = { -32601, 404 },
 	[RPC_PARAMS] = { -32602, 400 },
 	[RPC_UNKNOWN_NAME] = { -32602, 200 },
+	[RPC_NO_RESOURCE] = { -32002, 200 },
+	[RPC_CAPABILITY] = { -32021, 400 },
 	[RPC_VERSION] = { -32022, 400 },
 	[RPC_HEADER] = { -32020, 400 },
 	[RPC_SESSION] = { -32001, 404 },

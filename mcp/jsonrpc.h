@@ -14,7 +14,9 @@ enum rpc_failure {
 	RPC_REQUEST,      /* JSON, but no JSON-RPC message */
 	RPC_METHOD,       /* unknown or removed method */
 	RPC_PARAMS,       /* malformed parameters, missing envelope */
-	RPC_UNKNOWN_NAME, /* well-formed, but names a tool that does not exist */
+	RPC_UNKNOWN_NAME, /* well-formed, but names something that does not exist */
+	RPC_NO_RESOURCE,  /* the same of a resource, before 2026-07-28 */
+	RPC_CAPABILITY,   /* needs what the client has not declared */
 	RPC_VERSION,      /* protocol version we do not speak */
 	RPC_HEADER,       /* a header of HTTP says something else than the body */
 	RPC_SESSION,      /* of a session that was ended */

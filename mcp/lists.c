@@ -61,24 +61,26 @@ static void write_annotations(struct buf *b, const struct tool *t, const struct 
 		   bool_text(t->hints & TOOL_IDEMPOTENT), bool_text(open_world));
 }
 
-static void write_words(struct buf *b, void (*words)(struct buf *b, const struct api_hello *h),
+/* Fixed words, or what is made of the settings. */
+static void write_words(struct buf *b, const char *fixed, void (*words)(struct buf *b, const struct api_hello *h),
 			const struct api_hello *h)
 {
 	struct buf text;
 
+	if (fixed) {
+		json_write_string(b, fixed);
+		return;
+	}
 	buf_init(&text, WORDS_MAX);
 	words(&text, h);
-	json_write_string(b, text.data ? text.data : "");
+	json_write_string(b, text.data);
 	b->overflow |= text.overflow;
 	buf_done(&text);
 }
 
 static void write_description(struct buf *b, const struct tool *t, const struct api_hello *h)
 {
-	if (t->description)
-		json_write_string(b, t->description);
-	else
-		write_words(b, t->describe, h);
+	write_words(b, t->description, t->describe, h);
 }
 
 static void write_tool(struct buf *b, const struct tool *t, const struct api_hello *h, enum era era)
@@ -215,7 +217,7 @@ static void write_discover(struct buf *b, const struct registry *g, const struct
 	buf_append_str(b, "{\"resultType\":\"complete\",\"supportedVersions\":[\"" PROTOCOL_MODERN "\"],");
 	write_capabilities(b, g);
 	buf_append_str(b, ",\"instructions\":");
-	write_words(b, g->write_instructions, h);
+	write_words(b, g->instructions, g->write_instructions, h);
 	buf_append_str(b, ",\"ttlMs\":3600000,\"cacheScope\":\"public\",\"_meta\":{"
 			  META_SERVER_INFO "}}");
 }
@@ -224,7 +226,7 @@ static void write_initialize(struct buf *b, const struct registry *g, const stru
 {
 	write_capabilities(b, g);
 	buf_append_str(b, ",\"serverInfo\":" SERVER_INFO ",\"instructions\":");
-	write_words(b, g->write_instructions, h);
+	write_words(b, g->instructions, g->write_instructions, h);
 	buf_append_str(b, "}");
 }
 

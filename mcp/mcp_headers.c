@@ -5,12 +5,14 @@
  */
 #include "mcp/mcp_headers.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "mcp/base64.h"
+#include "mcp/bounds.h"
 #include "mcp/json.h"
 #include "mcp/protocol.h"
 #include "runtime/base/buf.h"
@@ -23,6 +25,7 @@ enum {
 	SENTINEL_HEAD_LEN = sizeof(SENTINEL_HEAD) - 1,
 	SENTINEL_TAIL_LEN = sizeof(SENTINEL_TAIL) - 1,
 	SHOWN_MAX = 16 * 1024, /* of all headers in sandbox_info */
+	PARAMETER_NAME_MAX = 80,
 };
 
 /* Why something was refused, for the length of one answer; single thread. */
@@ -170,6 +173,61 @@ enum rpc_failure headers_check_names(const struct http1_head *head, const struct
 	const char *name = name_of(m);
 
 	return f || !name ? f : check_value(head, "mcp-name", "Mcp-Name", name, ret_why);
+}
+
+/* ---- parameters ---- */
+
+/* An argument as it stands in a header: text as it is, numbers as they were written. Return: false when there
+ * is nothing to stand there. */
+static bool write_argument(const struct rpc_message *m, const char *name, struct buf *ret)
+{
+	const struct json *v = json_member(json_member(m->params, "arguments"), name);
+	const char *raw;
+	size_t len;
+
+	switch (json_kind(v)) {
+	case JSON_STRING:
+		buf_append_str(ret, json_text(v));
+		return true;
+	case JSON_NUMBER:
+	case JSON_BOOL:
+		if (rpc_raw_param(m, "arguments", name, &raw, &len) == 0)
+			buf_append(ret, raw, len);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static enum rpc_failure check_parameter(const struct http1_head *head, const struct rpc_message *m,
+					const struct tool_parameter *p, const char **ret_why)
+{
+	char shown[PARAMETER_NAME_MAX], lower[PARAMETER_NAME_MAX];
+	enum rpc_failure f = RPC_OK;
+	struct buf want;
+	size_t count = 0;
+
+	(void)snprintf(shown, sizeof(shown), "Mcp-Param-%s", p->header);
+	for (size_t i = 0; i < sizeof(lower); i++)
+		lower[i] = (char)tolower((unsigned char)shown[i]);
+	buf_init(&want, LIMIT_MESSAGE);
+	if (write_argument(m, p->name, &want))
+		f = check_value(head, lower, shown, want.data ? want.data : "", ret_why);
+	else if (http1_field(head, lower, &count))
+		f = mismatch(ret_why, shown, "is there, and its argument is not");
+	buf_done(&want);
+	return f;
+}
+
+enum rpc_failure headers_check_parameters(const struct http1_head *head, const struct rpc_message *m,
+					  const struct tool *tool, const char **ret_why)
+{
+	enum rpc_failure f = RPC_OK;
+
+	for (const struct tool_parameter *p = tool->parameters; p->name && !f; p++)
+		if (p->header)
+			f = check_parameter(head, m, p, ret_why);
+	return f;
 }
 
 /* ---- sandbox_info ---- */

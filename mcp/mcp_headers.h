@@ -8,6 +8,7 @@
 
 #include "mcp/http1.h"
 #include "mcp/jsonrpc.h"
+#include "mcp/registry.h"
 
 struct buf;
 
@@ -18,6 +19,11 @@ enum rpc_failure headers_check_version(const struct http1_head *head, const stru
 /* headers_check_names() - Mcp-Method, Mcp-Name. */
 enum rpc_failure headers_check_names(const struct http1_head *head, const struct rpc_message *m,
 				     const char **ret_why);
+
+/* headers_check_parameters() - Mcp-Param-<name> of each argument that the tool marks so: there with the
+ * argument's value, and missing without one. */
+enum rpc_failure headers_check_parameters(const struct http1_head *head, const struct rpc_message *m,
+					  const struct tool *tool, const char **ret_why);
 
 /* headers_check_legacy() - MCP-Protocol-Version of any other message: may be missing. */
 enum rpc_failure headers_check_legacy(const struct http1_head *head, const char **ret_why);

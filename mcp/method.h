@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "mcp/call.h"
 #include "mcp/server.h"
 
 struct request {
@@ -25,6 +26,9 @@ void method_answer(const struct request *r, const char *result, size_t len);
 
 /* method_agrees() - with what stands beside it? Return: false when it has been answered. */
 bool method_agrees(const struct request *r, enum server_check what);
+
+/* method_call() - start a call, if the client may have one with this id. */
+void method_call(const struct request *r, const struct tool *tool, enum call_kind kind, const struct json *args);
 
 void on_discover(const struct request *r);
 void on_initialize(const struct request *r);

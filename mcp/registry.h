@@ -41,7 +41,8 @@ struct tool {
 	struct tool_parameter parameters[TOOL_PARAMETERS_MAX + 1];
 	const char *schema; /* JSON text instead of parameters */
 	unsigned int needs; /* CAP_*: refused to clients that have not declared them */
-	bool asks; /* may ask the client (mcp/ask.h): start() runs again with the answers */
+	bool asks;  /* may ask the client (mcp/ask.h): start() runs again with the answers */
+	bool keeps; /* c->root holds the message for the life of the call */
 	/* start() - begin the call; it ends by call_result_end(), call_refuse() or call_fail(), now or
 	 * later. args is an object, or NULL; it is gone when start() returns. */
 	void (*start)(struct call *c, const struct json *args);
@@ -72,7 +73,8 @@ struct registry {
 	const struct prompt *const *prompts;
 	const struct resource *const *resources;
 	bool (*is_offered)(const struct tool *t, const struct api_hello *h); /* NULL: everything always */
-	void (*write_instructions)(struct buf *b, const struct api_hello *h); /* plain text for the model */
+	const char *instructions; /* plain text for the model, or, when it depends on settings: */
+	void (*write_instructions)(struct buf *b, const struct api_hello *h);
 	bool logs;    /* tools may use call_log() */
 	bool changes; /* lists and resources may change while it runs (mcp/listen.h) */
 };

@@ -9,12 +9,15 @@
 #include "mcp/server.h"
 
 #include <string.h>
+#include <sys/random.h>
 
+#include "mcp/ask.h"
 #include "mcp/call.h"
 #include "mcp/json.h"
 #include "mcp/json_write.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/bounds.h"
+#include "mcp/listen.h"
 #include "mcp/method.h"
 #include "mcp/protocol.h"
 
@@ -55,6 +58,16 @@ static const struct method {
 	{ "server/discover", IN_MODERN, 0, on_discover },
 	{ "initialize", IN_LEGACY, 0, on_initialize },
 	{ "ping", IN_LEGACY, 0, on_ping },
+	{ "prompts/list", IN_LEGACY | IN_MODERN, OFFER_PROMPTS, on_prompts_list },
+	{ "prompts/get", IN_LEGACY | IN_MODERN, OFFER_PROMPTS, on_prompts_get },
+	{ "resources/list", IN_LEGACY | IN_MODERN, OFFER_RESOURCES, on_resources_list },
+	{ "resources/templates/list", IN_LEGACY | IN_MODERN, OFFER_RESOURCES, on_templates_list },
+	{ "resources/read", IN_LEGACY | IN_MODERN, OFFER_RESOURCES, on_resources_read },
+	{ "resources/subscribe", IN_LEGACY, OFFER_RESOURCES | OFFER_CHANGES, on_subscribe },
+	{ "resources/unsubscribe", IN_LEGACY, OFFER_RESOURCES | OFFER_CHANGES, on_unsubscribe },
+	{ "completion/complete", IN_LEGACY | IN_MODERN, OFFER_COMPLETIONS, on_complete },
+	{ "logging/setLevel", IN_LEGACY, OFFER_LOGS, on_set_level },
+	{ "subscriptions/listen", IN_MODERN, OFFER_CHANGES, on_listen },
 };
 
 /* ---- classification ---- */
@@ -70,10 +83,10 @@ bool method_agrees(const struct request *r, enum server_check what)
 }
 
 /* Return: false when the message has been answered with what is wrong about its envelope. */
-static bool check_envelope(const struct request *r, const struct json *version)
+static bool check_envelope(struct request *r, const struct json *version)
 {
 	const char *text = json_text(version);
-	const struct json *meta = json_member(r->m->params, "_meta");
+	const struct json *caps = json_member(json_member(r->m->params, "_meta"), META_PREFIX "clientCapabilities");
 	struct buf data;
 
 	if (!text) {
@@ -91,10 +104,11 @@ static bool check_envelope(const struct request *r, const struct json *version)
 		buf_done(&data);
 		return false;
 	}
-	if (json_kind(json_member(meta, META_PREFIX "clientCapabilities")) != JSON_OBJECT) {
+	if (json_kind(caps) != JSON_OBJECT) {
 		method_fail(r, RPC_PARAMS, "Missing _meta " META_PREFIX "clientCapabilities", NULL);
 		return false;
 	}
+	r->caps = ask_caps(caps);
 	return method_agrees(r, CHECK_NAMES);
 }
 
@@ -111,6 +125,7 @@ static bool classify(struct request *r)
 		return true;
 	}
 	r->era = ERA_LEGACY;
+	r->caps = r->peer->caps;
 	if (!method_agrees(r, CHECK_LEGACY))
 		return false;
 	if (!r->peer->modern || !strcmp(r->m->method, "initialize"))
@@ -178,6 +193,12 @@ static void on_notification(const struct request *r)
 	r->sink->end(r->sink, 202, true);
 }
 
+static void on_response(const struct request *r)
+{
+	ask_take(r->server, r->peer, r->m);
+	r->sink->end(r->sink, 202, true);
+}
+
 /* ---- doors ---- */
 
 void server_receive(struct server *s, struct peer *peer, struct sink *sink, const char *text,
@@ -196,7 +217,7 @@ void server_receive(struct server *s, struct peer *peer, struct sink *sink, cons
 	else if (m.kind == RPC_NOTIFICATION)
 		on_notification(&r);
 	else
-		sink->end(sink, 202, true); /* we ask nothing, so it answers nothing */
+		on_response(&r);
 	rpc_message_done(&m);
 }
 
@@ -230,13 +251,24 @@ void server_cancel_peer(struct server *s, const struct peer *peer)
 int server_init(struct server *s, struct loop *loop, struct keeper_client *keeper,
 		const struct registry *registry, struct err *e)
 {
-	*s = (struct server){ .loop = loop, .keeper = keeper, .registry = registry,
-			      .offers = registry_offers(registry) };
+	memset(s, 0, sizeof(*s));
+	s->loop = loop;
+	s->keeper = keeper;
+	s->registry = registry;
+	s->offers = registry_offers(registry);
+	if (getrandom(s->state_key, sizeof(s->state_key), 0) != sizeof(s->state_key))
+		return err_sys(e, "random bytes");
 	return lists_make(&s->lists, registry, &keeper->hello, e);
+}
+
+void server_set_key(struct server *s, const uint8_t key[HMAC_LEN])
+{
+	memcpy(s->state_key, key, sizeof(s->state_key));
 }
 
 void server_done(struct server *s)
 {
+	listen_end(s);
 	while (s->calls)
 		call_cancel(s->calls);
 	lists_done(&s->lists);

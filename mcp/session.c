@@ -12,6 +12,7 @@
 
 #define PREFIX "v1."
 
+enum { CAPS_AT = SESSION_NONCE - 1 };
 enum { PREFIX_LEN = sizeof(PREFIX) - 1, RAW_LEN = SESSION_NONCE + HMAC_LEN, RAW_ROOM = RAW_LEN + 2 };
 
 static int sign(const struct sessions *s, const char *owner, const uint8_t *nonce, uint8_t mac[HMAC_LEN])
@@ -21,12 +22,14 @@ static int sign(const struct sessions *s, const char *owner, const uint8_t *nonc
 	return hmac_sign(s->key, sizeof(s->key), "mcp session", fields, 2, mac);
 }
 
-int session_make(const struct sessions *s, const char *owner, char ret[SESSION_ID_MAX])
+int session_make(const struct sessions *s, const char *owner, unsigned int caps, char ret[SESSION_ID_MAX])
 {
 	uint8_t raw[RAW_LEN];
 
-	if (getrandom(raw, SESSION_NONCE, 0) != SESSION_NONCE ||
-	    sign(s, owner, raw, raw + SESSION_NONCE) < 0)
+	if (getrandom(raw, CAPS_AT, 0) != CAPS_AT)
+		return -1;
+	raw[CAPS_AT] = (uint8_t)caps;
+	if (sign(s, owner, raw, raw + SESSION_NONCE) < 0)
 		return -1;
 	memcpy(ret, PREFIX, PREFIX_LEN);
 	base64_encode(BASE64_URL, raw, sizeof(raw), ret + PREFIX_LEN);
@@ -53,14 +56,16 @@ static bool has_ended(const struct sessions *s, const uint8_t *nonce)
 }
 
 enum session_state session_look(const struct sessions *s, struct http_text id, const char *owner,
-				char ret_scope[SESSION_SCOPE_MAX])
+				char ret_scope[SESSION_SCOPE_MAX], unsigned int *ret_caps)
 {
 	uint8_t raw[RAW_ROOM], mac[HMAC_LEN];
 
 	ret_scope[0] = '\0';
+	*ret_caps = 0;
 	if (!read_id(id, raw) || sign(s, owner, raw, mac) < 0 ||
 	    !digest_equal(mac, raw + SESSION_NONCE, HMAC_LEN))
 		return SESSION_NONE;
+	*ret_caps = raw[CAPS_AT];
 	base64_encode(BASE64_URL, raw, SESSION_NONCE, ret_scope);
 	ret_scope[base64_length(BASE64_URL, SESSION_NONCE)] = '\0';
 	return has_ended(s, raw) ? SESSION_ENDED : SESSION_VALID;

@@ -15,6 +15,7 @@
 
 #include "mcp/bounds.h"
 #include "mcp/jsonrpc.h"
+#include "mcp/listen.h"
 #include "mcp/mcp_headers.h"
 #include "runtime/base/log.h"
 
@@ -39,6 +40,7 @@ struct http_post {
 	bool writing;   /* between begin and end of a message */
 	bool takes_json, takes_events;
 	bool session_ended; /* the one it names */
+	bool listens;       /* a GET: what the server has to say without being asked */
 	char owner[OWNER_ID_LEN + 1];
 	char scope[SESSION_SCOPE_MAX + 2 * AUTH_ADDRESS_LEN];
 };
@@ -83,7 +85,7 @@ static void on_alive(struct loop_timer *timer)
 /* The answer to initialize carries the session's id. Return: how many fields that is. */
 static size_t add_session(struct http_post *p, struct http_field *fields, char id[SESSION_ID_MAX])
 {
-	if (!p->peer.initialized || session_make(&p->t->sessions, p->owner, id) < 0)
+	if (!p->peer.initialized || session_make(&p->t->sessions, p->owner, p->peer.caps, id) < 0)
 		return 0;
 	*fields = (struct http_field){ "Mcp-Session-Id", id };
 	return 1;
@@ -191,6 +193,13 @@ static bool sink_is_ready(struct sink *s)
 	return !p->x || !p->streaming || http_is_ready(p->x);
 }
 
+static bool sink_is_stream(struct sink *s)
+{
+	const struct http_post *p = from_sink(s);
+
+	return p->x && p->takes_events;
+}
+
 /* ---- what stands beside a message ---- */
 
 static enum rpc_failure check_beside(const struct peer *peer, const struct rpc_message *m,
@@ -214,6 +223,12 @@ static enum rpc_failure check_beside(const struct peer *peer, const struct rpc_m
 	return headers_check_legacy(head, ret_why);
 }
 
+static enum rpc_failure check_parameters(const struct peer *peer, const struct rpc_message *m,
+					 const struct tool *tool, const char **ret_why)
+{
+	return headers_check_parameters(http_request_of(from_peer(peer)->x)->head, m, tool, ret_why);
+}
+
 static void write_headers(const struct peer *peer, struct buf *b)
 {
 	const struct http_post *p = from_peer(peer);
@@ -222,7 +237,7 @@ static void write_headers(const struct peer *peer, struct buf *b)
 		headers_write(http_request_of(p->x)->head, b);
 }
 
-static const struct peer_ops peer_ops = { check_beside, write_headers };
+static const struct peer_ops peer_ops = { check_beside, check_parameters, write_headers };
 
 /* ---- the life of a post ---- */
 
@@ -232,7 +247,7 @@ static void on_gone(void *ctx)
 
 	p->x = NULL;
 	loop_timer_cancel(p->t->server->loop, &p->alive);
-	if (p->peer.modern)
+	if (p->peer.modern || p->listens)
 		server_cancel_peer(p->t->server, &p->peer); /* ends it */
 }
 
@@ -280,7 +295,7 @@ static void note_scope(struct http_post *p, const struct http_request *r)
 	uint8_t address[AUTH_ADDRESS_LEN];
 
 	if (id)
-		state = session_look(&p->t->sessions, *id, p->owner, p->scope);
+		state = session_look(&p->t->sessions, *id, p->owner, p->scope, &p->peer.caps);
 	p->session_ended = state == SESSION_ENDED;
 	p->peer.ids_shared = state != SESSION_VALID;
 	if (state == SESSION_VALID)
@@ -297,7 +312,7 @@ static struct http_post *post_new(struct transport_http *t, struct http_exchange
 
 	if (!p)
 		return NULL;
-	p->sink = (struct sink){ sink_begin, sink_end, sink_is_ready };
+	p->sink = (struct sink){ sink_begin, sink_end, sink_is_ready, sink_is_stream };
 	p->t = t;
 	p->x = x;
 	memcpy(p->owner, owner, sizeof(p->owner));
@@ -337,12 +352,15 @@ static bool check_host(struct transport_http *t, struct http_exchange *x, const 
 	return true;
 }
 
-/* Before the token: a 401 to GET makes clients begin with OAuth. */
-static bool check_method(struct http_exchange *x, const struct http_request *r)
+/* Before the token: a 401 to GET makes clients begin with OAuth. A server that never has anything to say
+ * without being asked has no stream for it either. */
+static bool check_method(struct transport_http *t, struct http_exchange *x, const struct http_request *r)
 {
 	static const struct http_field allow[] = { { "Allow", "POST" } };
+	enum http_method method = r->head->method;
 
-	if (r->head->method == HTTP_POST || (r->head->method == HTTP_DELETE && session_field(r)))
+	if (method == HTTP_POST || (method == HTTP_DELETE && session_field(r)) ||
+	    (method == HTTP_GET && session_field(r) && (t->server->offers & OFFER_CHANGES)))
 		return true;
 	refuse(x, 405, allow, 1, "send messages with POST");
 	return false;
@@ -390,8 +408,9 @@ static void end_session(struct transport_http *t, struct http_exchange *x, const
 {
 	static const struct http_field allow[] = { { "Allow", "POST" } };
 	char scope[SESSION_SCOPE_MAX];
+	unsigned int caps;
 
-	switch (session_look(&t->sessions, *session_field(r), owner, scope)) {
+	switch (session_look(&t->sessions, *session_field(r), owner, scope, &caps)) {
 	case SESSION_VALID:
 		session_end(&t->sessions, *session_field(r));
 		reply_empty(x, 204);
@@ -411,11 +430,11 @@ void transport_http_on_head(struct transport_http *t, struct http_exchange *x, c
 {
 	char owner[OWNER_ID_LEN + 1];
 
-	if (!check_host(t, x, r) || !check_method(x, r) || !check_token(t, x, r, owner))
+	if (!check_host(t, x, r) || !check_method(t, x, r) || !check_token(t, x, r, owner))
 		return;
 	if (r->head->method == HTTP_DELETE)
 		end_session(t, x, r, owner);
-	else if (check_type(x, r))
+	else if (r->head->method == HTTP_GET || check_type(x, r))
 		http_limit_body(x, LIMIT_MESSAGE);
 }
 
@@ -427,6 +446,16 @@ static void settle(struct http_post *p)
 		post_free(p);
 	else if (p->x && p->takes_events && !p->streaming)
 		stream_begin(p);
+}
+
+/* Until the client goes. An id that is none of ours names nobody who could be told anything. */
+static void hear(struct http_post *p)
+{
+	p->listens = true;
+	if (p->takes_events && !p->peer.ids_shared)
+		listen_legacy(p->t->server, &p->peer, &p->sink);
+	else
+		sink_end(&p->sink, 404, true);
 }
 
 void transport_http_on_request(struct transport_http *t, struct http_exchange *x,
@@ -447,7 +476,10 @@ void transport_http_on_request(struct transport_http *t, struct http_exchange *x
 	http_watch(x, on_gone, on_ready, p);
 	p->handling = true;
 	note_scope(p, r);
-	server_receive(t->server, &p->peer, &p->sink, r->body ? r->body : "", r->body_len);
+	if (r->head->method == HTTP_GET)
+		hear(p);
+	else
+		server_receive(t->server, &p->peer, &p->sink, r->body ? r->body : "", r->body_len);
 	settle(p);
 }
 
@@ -474,6 +506,7 @@ void transport_http_set_tokens(struct transport_http *t, const struct api_tokens
 {
 	auth_set_tokens(&t->auth, tokens);
 	memcpy(t->sessions.key, tokens->session_key, sizeof(t->sessions.key));
+	server_set_key(t->server, tokens->session_key);
 }
 
 void transport_http_init(struct transport_http *t, struct server *server)

@@ -119,6 +119,12 @@ static bool sink_is_ready(struct sink *s)
 	return from_sink(s)->out.len < LIMIT_OUT_HIGH;
 }
 
+static bool sink_is_stream(struct sink *s)
+{
+	(void)s;
+	return true;
+}
+
 /* ---- lines ---- */
 
 static bool is_blank(const char *line, size_t len)
@@ -341,7 +347,8 @@ int transport_stdio_start(struct transport_stdio *t, struct server *server, int 
 			  struct err *e)
 {
 	*t = (struct transport_stdio){
-		.sink = { sink_begin, sink_end, sink_is_ready },
+		.sink = { sink_begin, sink_end, sink_is_ready, sink_is_stream },
+		.peer = { .streams = true },
 		.server = server,
 		.loop = server->loop,
 		.in_fd = in_fd,

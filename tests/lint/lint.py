@@ -36,9 +36,10 @@ LAYERS = (
     ("bytes", ("mcp/bounds.h", "mcp/json.*", "mcp/json_*", "mcp/base64.*", "mcp/hmac.*", "mcp/link.*", "mcp/range.*", "mcp/file_type.*", "mcp/clean*", "mcp/budget*", "mcp/args*",
                "mcp/http1.*", "mcp/tls*")),
     ("protocol", ("mcp/http.h", "mcp/http_*", "mcp/auth*", "mcp/hosts*", "mcp/session*",
-                  "mcp/mcp_headers*", "mcp/jsonrpc*", "mcp/protocol*", "mcp/result*", "mcp/excerpt*",
+                  "mcp/mcp_headers*", "mcp/registry*", "mcp/wishes*", "mcp/jsonrpc*", "mcp/protocol*", "mcp/result*", "mcp/excerpt*",
                   "mcp/keeper_client*")),
-    ("tools", ("mcp/tool*", "mcp/call*", "mcp/server*", "mcp/registry*", "mcp/lists*", "mcp/method*")),
+    ("tools", ("mcp/tool*", "mcp/call*", "mcp/server*", "mcp/lists*", "mcp/method*", "mcp/complete*", "mcp/content*",
+               "mcp/ask*", "mcp/listen*")),
     ("transports", ("mcp/transport*", "mcp/download*", "mcp/front*")),
     ("main", ("mcp/config*", "mcp/cli*", "mcp/main.c")),
 )

@@ -212,31 +212,33 @@ static void test_sessions(void)
 	static struct sessions s, other = { .key = { 1 } };
 	char id[SESSION_ID_MAX], second[SESSION_ID_MAX], scope[SESSION_SCOPE_MAX], again[SESSION_SCOPE_MAX];
 	char bad[SESSION_ID_MAX];
+	unsigned int caps;
 
-	tap_int(session_make(&s, OWNER_DEFAULT, id), 0, "an id: %s", id);
-	tap_int(session_make(&s, OWNER_DEFAULT, second), 0, "another");
+	tap_int(session_make(&s, OWNER_DEFAULT, 5, id), 0, "an id: %s", id);
+	tap_int(session_make(&s, OWNER_DEFAULT, 0, second), 0, "another");
 	tap_ok(strcmp(id, second) != 0, "is another");
-	tap_int(session_look(&s, text_of(id), OWNER_DEFAULT, scope), SESSION_VALID, "it is ours");
-	tap_int(session_look(&s, text_of(second), OWNER_DEFAULT, again), SESSION_VALID, "so is the other");
+	tap_int(session_look(&s, text_of(id), OWNER_DEFAULT, scope, &caps), SESSION_VALID, "it is ours");
+	tap_int(caps, 5, "and says what its client can be asked");
+	tap_int(session_look(&s, text_of(second), OWNER_DEFAULT, again, &caps), SESSION_VALID, "so is the other");
 	tap_ok(strcmp(scope, again) != 0, "each has its scope");
-	tap_int(session_look(&s, text_of(id), "2bd806c9", scope), SESSION_NONE, "not with another owner's token");
-	tap_int(session_look(&other, text_of(id), OWNER_DEFAULT, scope), SESSION_NONE, "not with another key");
-	tap_int(session_look(&s, text_of("v1.abc"), OWNER_DEFAULT, scope), SESSION_NONE, "a short one");
-	tap_int(session_look(&s, text_of(""), OWNER_DEFAULT, scope), SESSION_NONE, "an empty one");
+	tap_int(session_look(&s, text_of(id), "2bd806c9", scope, &caps), SESSION_NONE, "not with another owner's token");
+	tap_int(session_look(&other, text_of(id), OWNER_DEFAULT, scope, &caps), SESSION_NONE, "not with another key");
+	tap_int(session_look(&s, text_of("v1.abc"), OWNER_DEFAULT, scope, &caps), SESSION_NONE, "a short one");
+	tap_int(session_look(&s, text_of(""), OWNER_DEFAULT, scope, &caps), SESSION_NONE, "an empty one");
 	for (size_t i = 0; i < strlen(id); i += 7) {
 		strcpy(bad, id);
 		bad[i] = bad[i] == 'A' ? 'B' : 'A';
-		tap_int(session_look(&s, text_of(bad), OWNER_DEFAULT, scope), SESSION_NONE, "changed at %zu", i);
+		tap_int(session_look(&s, text_of(bad), OWNER_DEFAULT, scope, &caps), SESSION_NONE, "changed at %zu", i);
 	}
 	session_end(&s, text_of(id));
-	tap_int(session_look(&s, text_of(id), OWNER_DEFAULT, scope), SESSION_ENDED, "ended");
-	tap_int(session_look(&s, text_of(second), OWNER_DEFAULT, scope), SESSION_VALID, "the other goes on");
+	tap_int(session_look(&s, text_of(id), OWNER_DEFAULT, scope, &caps), SESSION_ENDED, "ended");
+	tap_int(session_look(&s, text_of(second), OWNER_DEFAULT, scope, &caps), SESSION_VALID, "the other goes on");
 	for (int i = 0; i < SESSION_ENDED_MAX; i++) {
-		(void)session_make(&s, OWNER_DEFAULT, second);
+		(void)session_make(&s, OWNER_DEFAULT, 0, second);
 		session_end(&s, text_of(second));
 	}
-	tap_int(session_look(&s, text_of(second), OWNER_DEFAULT, scope), SESSION_ENDED, "the newest are remembered");
-	tap_int(session_look(&s, text_of(id), OWNER_DEFAULT, scope), SESSION_VALID, "the oldest is not");
+	tap_int(session_look(&s, text_of(second), OWNER_DEFAULT, scope, &caps), SESSION_ENDED, "the newest are remembered");
+	tap_int(session_look(&s, text_of(id), OWNER_DEFAULT, scope, &caps), SESSION_VALID, "the oldest is not");
 }
 
 #define ENVELOPE "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}"
