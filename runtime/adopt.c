@@ -118,7 +118,6 @@ static int fill(struct sandbox *sb, int *dir_fd, const struct cgroup_record *rec
 
 static void enlist(struct sandbox *sb, int pidfd, const struct cgroup_record *rec)
 {
-	sb->launch.pid = rec->init_pid;
 	sb->launch.pidfd = pidfd;
 	sb->launched = true;
 	sb->init.pid = rec->init_pid;
@@ -185,8 +184,9 @@ static int take_over(struct adoption *a, struct err *e)
 		give_back(sb);
 		return -1;
 	}
+	sb->launch.pid = a->rec.init_pid;
 	sb->launch.pidfd = pidfd;
-	if (registry_net_adopt(sb, e) < 0 || egress_attach(sb, e) < 0) {
+	if (registry_net_adopt(sb, a->rec.uplink, e) < 0 || egress_attach(sb, e) < 0) {
 		loop_remove(&sb->init_watch);
 		egress_detach(sb);
 		(void)registry_net_detach(sb);

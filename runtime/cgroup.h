@@ -124,7 +124,7 @@ struct cgroup_record {
 	char profile[16];
 	char image[NAME_MAX_LEN];
 	struct limits limits;
-	uint32_t best_effort, net, id_base;
+	uint32_t best_effort, net, uplink, id_base; /* enum net_mode, net_uplink */
 	int32_t keeper_pid, init_pid;
 	uint64_t init_start_time; /* field 22 of /proc/PID/stat */
 	uint64_t generation;

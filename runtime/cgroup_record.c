@@ -15,7 +15,7 @@
 #include "runtime/base/str.h"
 #include "runtime/cgroup_fs.h"
 
-enum { RECORD_VERSION = 2, MARK_VERSION = 1 };
+enum { RECORD_VERSION = 3, MARK_VERSION = 1 };
 
 #define RECORD_NAME "user.mcp.sandbox"
 #define MARK_NAME "user.mcp.exec"
@@ -67,6 +67,7 @@ static void copy_fields(struct cgroup_record *to, const struct cgroup_record *fr
 	to->limits.disk_bytes = from->limits.disk_bytes;
 	to->best_effort = from->best_effort;
 	to->net = from->net;
+	to->uplink = from->uplink;
 	to->id_base = from->id_base;
 	to->keeper_pid = from->keeper_pid;
 	to->init_pid = from->init_pid;

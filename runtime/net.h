@@ -121,9 +121,10 @@ int net_send_sockets(int channel, bool proxy);
 int net_recv_sockets(int channel, int ret[NET_SOCKET_COUNT], struct err *e);
 
 /* net_rejoin_sockets() - in a keeper that takes a sandbox over: a process of ours enters the namespace for
- * a moment, makes them again and ends. Waits for it, at most a second; nothing inside sees it.
- * Return: 0, -1 (something inside has taken one of their ports, ...). */
-int net_rejoin_sockets(int pidfd, bool proxy, int ret[NET_SOCKET_COUNT], struct err *e);
+ * a moment, makes them again and ends; nothing inside sees it. Waits for it, also for a proxy on its way out
+ * that still has them, at most two seconds; *patient is false from then on, so that a start is not delayed
+ * by each sandbox that has taken one of these ports itself. Return: 0, -1. */
+int net_rejoin_sockets(int pidfd, bool proxy, bool *patient, int ret[NET_SOCKET_COUNT], struct err *e);
 
 /* net_close_sockets() - close those that are still there. */
 void net_close_sockets(int sockets[NET_SOCKET_COUNT]);

@@ -29,7 +29,7 @@ enum {
 	ANSWERS_MAX = 4096,
 	PRIORITY_SRCNAT = 100,
 	/* of struct iphdr and struct ip6_hdr */
-	IP4_SOURCE = 12, IP4_DESTINATION = 16, IP6_SOURCE = 8, IP6_DESTINATION = 24,
+	IP4_DESTINATION = 16, IP6_DESTINATION = 24,
 };
 
 _Static_assert(NFT_TABLE_MAXNAMELEN > NET_NFT_NAME_MAX, "a table's name fits");
@@ -176,7 +176,7 @@ static void match_interface(struct batch *b, uint32_t key, uint32_t op)
 	compare(b, op, NET_VETH_PREFIX, strlen(NET_VETH_PREFIX));
 }
 
-static void match_address(struct batch *b, const struct net_prefix *p, bool source)
+static void match_destination(struct batch *b, const struct net_prefix *p)
 {
 	bool six = p->addr.family == AF_INET6;
 	uint8_t protocol = six ? NFPROTO_IPV6 : NFPROTO_IPV4, bits[16] = { 0 }, want[16];
@@ -188,8 +188,7 @@ static void match_address(struct batch *b, const struct net_prefix *p, bool sour
 	x = begin_expression(b, "payload");
 	put_number(b, NFTA_PAYLOAD_DREG, NFT_REG_1);
 	put_number(b, NFTA_PAYLOAD_BASE, NFT_PAYLOAD_NETWORK_HEADER);
-	put_number(b, NFTA_PAYLOAD_OFFSET, six ? (source ? IP6_SOURCE : IP6_DESTINATION) :
-						 (source ? IP4_SOURCE : IP4_DESTINATION));
+	put_number(b, NFTA_PAYLOAD_OFFSET, six ? IP6_DESTINATION : IP4_DESTINATION);
 	put_number(b, NFTA_PAYLOAD_LEN, len);
 	end_expression(b, x);
 	for (unsigned int i = 0; i < len; i++) {
@@ -305,7 +304,7 @@ static void add_denied(struct batch *b)
 		size_t rule = begin_rule(b, "forward");
 
 		match_interface(b, NFT_META_IIFNAME, NFT_CMP_EQ);
-		match_address(b, &all[i], false);
+		match_destination(b, &all[i]);
 		reject(b);
 		end_rule(b, rule);
 	}
@@ -333,29 +332,26 @@ static void add_forward(struct batch *b)
 	add_denied(b);
 }
 
-static void add_masquerade(struct batch *b, const struct net_prefix *block)
+static void add_masquerade(struct batch *b)
 {
 	size_t rule;
 
-	if (block->addr.family == 0)
-		return;
+	add_chain(b, "postrouting", "nat", NF_INET_POST_ROUTING, PRIORITY_SRCNAT);
 	rule = begin_rule(b, "postrouting");
+	match_interface(b, NFT_META_IIFNAME, NFT_CMP_EQ);
 	match_interface(b, NFT_META_OIFNAME, NFT_CMP_NEQ);
-	match_address(b, block, true);
 	masquerade(b);
 	end_rule(b, rule);
 }
 
-static int write_rules(struct batch *b, const struct net_nft_rules *rules)
+static int write_rules(struct batch *b)
 {
 	begin_message(b, NFNL_MSG_BATCH_BEGIN, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES);
 	end_message(b);
 	add_table(b);
 	add_input(b);
 	add_forward(b);
-	add_chain(b, "postrouting", "nat", NF_INET_POST_ROUTING, PRIORITY_SRCNAT);
-	add_masquerade(b, &rules->block4);
-	add_masquerade(b, &rules->block6);
+	add_masquerade(b);
 	begin_message(b, NFNL_MSG_BATCH_END, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES);
 	end_message(b);
 	errno = ENOMEM;
@@ -393,9 +389,9 @@ static int read_answers(int sock)
 	return failed == 0 && answered > 0 ? 0 : -1;
 }
 
-static int send_rules(int sock, const struct net_nft_rules *rules)
+static int send_rules(int sock, const char *table)
 {
-	struct batch b = { .table = rules->table };
+	struct batch b = { .table = table };
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	int bytes = 4 * BATCH_BYTES_MAX; /* room for an answer to each */
 	int r = -1;
@@ -403,7 +399,7 @@ static int send_rules(int sock, const struct net_nft_rules *rules)
 	(void)setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	(void)setsockopt(sock, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes));
 	buf_init(&b.buf, BATCH_BYTES_MAX);
-	if (write_rules(&b, rules) == 0 &&
+	if (write_rules(&b) == 0 &&
 	    sendto(sock, b.buf.data, b.buf.len, 0, (const struct sockaddr *)&kernel,
 		   sizeof(kernel)) == (ssize_t)b.buf.len)
 		r = read_answers(sock);
@@ -411,12 +407,12 @@ static int send_rules(int sock, const struct net_nft_rules *rules)
 	return r;
 }
 
-int net_nft_open(const struct net_nft_rules *rules, struct err *e)
+int net_nft_open(const char *table, struct err *e)
 {
 	_cleanup_fd_ int sock = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 
-	if (sock < 0 || send_rules(sock, rules) < 0) {
-		err_sys(e, "make the table of packet rules \"%s\"", rules->table);
+	if (sock < 0 || send_rules(sock, table) < 0) {
+		err_sys(e, "make the table of packet rules \"%s\"", table);
 		return err_remedy(e, "use a kernel with nf_tables, its inet family, masquerade and "
 				     "reject (modprobe nft_masq nft_reject_inet)");
 	}

@@ -16,20 +16,16 @@
 
 enum { NET_NFT_NAME_MAX = 32 };
 
-struct net_nft_rules {
-	char table[NET_NFT_NAME_MAX];
-	struct net_prefix block4, block6; /* what our sandboxes are numbered with; family 0: none */
-};
-
 /* net_nft_open() - make the table. What it says:
  *
  *   input        nothing from a sandbox is for the host, whichever of its addresses is meant
  *   forward      from a sandbox: not to another sandbox and not to a denied range; everything else.
  *                To a sandbox: answers only
- *   postrouting  what comes from our block leaves with the host's address
+ *   postrouting  what comes from a sandbox leaves with the host's address, whoever numbered it: one that was
+ *                taken over may have its number from a keeper before us
  *
  * Needs: CAP_NET_ADMIN. Return: a descriptor to keep open, -1. */
-int net_nft_open(const struct net_nft_rules *rules, struct err *e);
+int net_nft_open(const char *table, struct err *e);
 
 /* net_nft_forward_refused() - whether somebody else's rules stop what is forwarded unless it is named
  * there, which ours cannot undo: a dropping policy, as of Docker or ufw, or firewalld.

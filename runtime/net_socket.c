@@ -19,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/cleanup.h"
@@ -26,7 +27,7 @@
 
 _Static_assert((int)NET_SOCKET_COUNT <= (int)FD_PASS_MAX, "all sockets fit one message");
 
-enum { REJOIN_MS = 1000 };
+enum { REJOIN_MS = 2000, REJOIN_RETRY_MS = 10 };
 
 /* What the child says with the descriptors: which they are, one bit each, lowest first. */
 struct socket_message {
@@ -35,12 +36,22 @@ struct socket_message {
 
 /* ---- the child ---- */
 
+/* A connection that a proxy has closed holds its port for a minute, unless both the socket it was accepted
+ * on and the next one say this. While one listens it lets nobody else in. */
+static int allow_again(int fd)
+{
+	const int yes = 1;
+
+	return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+}
+
 static int bound_socket(int type, uint16_t port)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port) };
 	_cleanup_fd_ int fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0 || inet_pton(AF_INET, NET_INSIDE_ADDRESS, &at.sin_addr) != 1 ||
+	    (type == SOCK_STREAM && allow_again(fd) < 0) ||
 	    bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0)
 		return -1;
 	if (type == SOCK_STREAM && listen(fd, NET_BACKLOG) < 0)
@@ -136,15 +147,24 @@ int net_recv_sockets(int channel, int ret[NET_SOCKET_COUNT], struct err *e)
 
 /* ---- taking over ---- */
 
-static _Noreturn void rejoin(int pidfd, int channel, bool proxy)
+/* The proxy of the keeper before us has the ports until it has noticed that its keeper is gone. Who started
+ * this process ends it when that takes too long. */
+static _Noreturn void rejoin(int pidfd, int channel, bool proxy, bool patient)
 {
+	const struct timespec pause = { .tv_nsec = REJOIN_RETRY_MS * 1000000L };
+
 	if (setns(pidfd, CLONE_NEWUSER | CLONE_NEWNET) < 0 ||
-	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || net_send_sockets(channel, proxy) < 0)
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		_exit(1);
+	while (net_send_sockets(channel, proxy) < 0) {
+		if (errno != EADDRINUSE || !patient)
+			_exit(1);
+		(void)nanosleep(&pause, NULL);
+	}
 	_exit(0);
 }
 
-int net_rejoin_sockets(int pidfd, bool proxy, int ret[NET_SOCKET_COUNT], struct err *e)
+int net_rejoin_sockets(int pidfd, bool proxy, bool *patient, int ret[NET_SOCKET_COUNT], struct err *e)
 {
 	_cleanup_fd_ int ours = -1, theirs = -1;
 	struct pollfd p = { .events = POLLIN };
@@ -157,12 +177,14 @@ int net_rejoin_sockets(int pidfd, bool proxy, int ret[NET_SOCKET_COUNT], struct 
 	theirs = ends[1];
 	pid = fork();
 	if (pid == 0)
-		rejoin(pidfd, theirs, proxy);
+		rejoin(pidfd, theirs, proxy, *patient);
 	if (pid < 0)
 		return err_sys(e, "make the sockets of a sandbox again");
 	close_fd(&theirs);
-	if (poll(&p, 1, REJOIN_MS) <= 0)
+	if (poll(&p, 1, REJOIN_MS) <= 0) {
 		(void)kill(pid, SIGKILL);
+		*patient = false;
+	}
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return net_recv_sockets(ours, ret, e);

@@ -166,7 +166,7 @@ int uplink_follow(struct uplink *u, struct err *e)
 int uplink_follow_inside(const struct uplink *u, int route_socket)
 {
 	static struct net_plan plan;
-	bool has_six = u->kind == NET_UPLINK_VETH && u->rules.block6.addr.family != 0;
+	bool has_six = u->kind == NET_UPLINK_VETH && u->block6.addr.family != 0;
 
 	net_plan_clear(&plan);
 	for (size_t i = 0; i < u->host.deny_count; i++) {

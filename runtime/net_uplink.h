@@ -35,15 +35,16 @@ struct uplink {
 	char why_not[NET_REASON_MAX]; /* why it is nothing faster; "" */
 	char remedy[ERR_REMEDY_MAX];  /* of the first of these reasons */
 	struct net_host host;
+	bool patient; /* with what keepers before us have left in sandboxes (net_rejoin_sockets()) */
 	/* veth */
 	int route_fd, nft_fd, slot_fd;
 	unsigned int slot, next;
-	struct net_nft_rules rules; /* with the blocks our sandboxes are numbered from */
+	struct net_prefix block4, block6; /* what our sandboxes are numbered with; family 0: none */
 	struct net_addr gateway[2];
 	bool used[NET_LINKS_MAX + 1];
 };
 
-#define UPLINK_INIT { .route_fd = -1, .nft_fd = -1, .slot_fd = -1 }
+#define UPLINK_INIT { .patient = true, .route_fd = -1, .nft_fd = -1, .slot_fd = -1 }
 
 /* uplink_open() - choose. root: this process is root of the host, not of a storage namespace. Mode none and allowlist have none, which is no failure, and neither is a host
  * that has none: NET_UPLINK_PROXY. Return: 0, -1. */

@@ -121,7 +121,7 @@ static const struct net_prefix *free_block(const struct net_host *host, const st
 
 static struct net_addr number4(const struct uplink *u, unsigned int n)
 {
-	struct net_addr a = u->rules.block4.addr;
+	struct net_addr a = u->block4.addr;
 
 	a.bytes[3] = (uint8_t)n;
 	return a;
@@ -129,7 +129,7 @@ static struct net_addr number4(const struct uplink *u, unsigned int n)
 
 static struct net_addr number6(const struct uplink *u, unsigned int n)
 {
-	struct net_addr a = u->rules.block6.addr;
+	struct net_addr a = u->block6.addr;
 
 	a.bytes[15] = (uint8_t)n;
 	return a;
@@ -145,9 +145,9 @@ static void choose_block6(struct uplink *u)
 		block = free_block(&u->host, blocks6, ARRAY_SIZE(blocks6));
 	if (!block)
 		return;
-	u->rules.block6 = *block;
-	u->rules.block6.len = SLOT6_BITS;
-	u->rules.block6.addr.bytes[7] = (uint8_t)u->slot;
+	u->block6 = *block;
+	u->block6.len = SLOT6_BITS;
+	u->block6.addr.bytes[7] = (uint8_t)u->slot;
 	u->gateway[1] = number6(u, GATEWAY_NUMBER);
 }
 
@@ -157,9 +157,9 @@ static int choose_blocks(struct uplink *u, struct err *e)
 
 	if (!block)
 		return err_set(e, ERR_HOST, "every block of addresses for sandboxes is in use here");
-	u->rules.block4 = *block;
-	u->rules.block4.len = SLOT_BITS;
-	u->rules.block4.addr.bytes[2] = (uint8_t)(block->addr.bytes[2] + u->slot);
+	u->block4 = *block;
+	u->block4.len = SLOT_BITS;
+	u->block4.addr.bytes[2] = (uint8_t)(block->addr.bytes[2] + u->slot);
 	u->gateway[0] = number4(u, GATEWAY_NUMBER);
 	choose_block6(u);
 	return 0;
@@ -167,14 +167,16 @@ static int choose_blocks(struct uplink *u, struct err *e)
 
 static int try_veth(struct uplink *u, struct err *e)
 {
+	char table[NET_NFT_NAME_MAX];
+
 	if (check_forwarding(e) < 0 || check_other_rules(e) < 0 ||
 	    take_slot(u, e) < 0 || choose_blocks(u, e) < 0)
 		return -1;
 	u->route_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (u->route_fd < 0)
 		return err_sys(e, "make a netlink socket");
-	(void)snprintf(u->rules.table, sizeof(u->rules.table), "mcp-sandbox-%u", u->slot);
-	u->nft_fd = net_nft_open(&u->rules, e);
+	(void)snprintf(table, sizeof(table), "mcp-sandbox-%u", u->slot);
+	u->nft_fd = net_nft_open(table, e);
 	if (u->nft_fd < 0)
 		return -1;
 	/* Names of a keeper before us in this slot may still be on their way out. */
@@ -225,7 +227,7 @@ int net_veth_prepare(struct uplink *u, struct net_inside *ret, unsigned int *ret
 	ret->gateway_mac = host_mac;
 	ret->address[0] = number4(u, n);
 	ret->gateway[0] = u->gateway[0];
-	if (u->rules.block6.addr.family != 0) {
+	if (u->block6.addr.family != 0) {
 		ret->address[1] = number6(u, n);
 		ret->gateway[1] = u->gateway[1];
 	}

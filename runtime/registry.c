@@ -196,7 +196,7 @@ void sandbox_write_record(struct sandbox *sb)
 	const struct settings *s = sb->reg->settings;
 	struct lost lost = lost_of(sb->reg, sb->owner, sb->key);
 	struct cgroup_record rec = { .limits = s->limits, .best_effort = s->limits_best_effort, .net = s->net,
-				     .id_base = sb->ids->base, .keeper_pid = getpid(),
+				     .uplink = sb->reg->uplink.kind, .id_base = sb->ids->base, .keeper_pid = getpid(),
 				     .init_pid = sb->launch.pid,
 				     .init_start_time = proc_start_time(sb->launch.pid),
 				     .generation = sb->generation, .created_ns = sb->created_ns,

@@ -180,14 +180,19 @@ int registry_net_attach(struct sandbox *sb, struct err *e)
 	return start_tool(sb, e) < 0 ? -1 : 0;
 }
 
-int registry_net_adopt(struct sandbox *sb, struct err *e)
+/* Its device is of the kind that its first keeper chose. */
+int registry_net_adopt(struct sandbox *sb, uint32_t kind, struct err *e)
 {
 	struct uplink *u = &sb->reg->uplink;
 	unsigned int link = 0;
 
+	if (kind != (uint32_t)u->kind)
+		return err_set(e, ERR_CONFIG, "the way out of sandboxes is another one now: %s",
+			       net_uplink_name(u->kind));
 	if (!net_has_sockets(u->mode))
 		return 0;
-	if (net_rejoin_sockets(sb->launch.pidfd, net_uses_proxy(u->mode, u->kind), sb->launch.socket, e) < 0)
+	if (net_rejoin_sockets(sb->launch.pidfd, net_uses_proxy(u->mode, u->kind), &u->patient, sb->launch.socket,
+			       e) < 0)
 		return -1;
 	if (net_has_tap(u->kind))
 		return uplink_prepare(u, &sb->launch.inside, &link, e) < 0 ? -1 : start_tool(sb, e);

@@ -13,8 +13,9 @@ void registry_net_stop(struct registry *reg);
 int registry_net_attach(struct sandbox *sb, struct err *e);
 
 /* registry_net_adopt() - the same for a sandbox taken over from a keeper that is gone: what is served from
- * outside is made again. Its interface, addresses and routes have stayed. Return: 0, -1. */
-int registry_net_adopt(struct sandbox *sb, struct err *e);
+ * outside is made again. Its interface, addresses and routes have stayed; kind is the enum net_uplink they
+ * were made for. Return: 0, -1. */
+int registry_net_adopt(struct sandbox *sb, uint32_t kind, struct err *e);
 
 /* registry_net_detach() - let go of everything that serves it. Return: whether all of that is gone. */
 bool registry_net_detach(struct sandbox *sb);
