@@ -81,6 +81,9 @@ int cli_image_list(struct cli_call *call, struct err *e);
 int cli_image_rm(struct cli_call *call, struct err *e);
 int cli_setup(struct cli_call *call, struct err *e);
 extern const struct cli_option cli_setup_options[]; /* cli_setup.c */
+int cli_attack(struct cli_call *call, struct err *e);
+int cli_attack_program(struct cli_call *call, struct err *e);
+int cli_attack_judge(struct cli_call *call, struct err *e);
 int cli_selftest(struct cli_call *call, struct err *e);
 extern const struct cli_option cli_selftest_options[]; /* cli_selftest.c */
 int cli_token_add(struct cli_call *call, struct err *e);

@@ -20,6 +20,7 @@
 
 #include "mcp/cli.h"
 #include "mcp/cli_client.h"
+#include "mcp/cli_exec.h"
 #include "mcp/cli_start.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/cleanup.h"
@@ -244,14 +245,7 @@ static int send_staged(const struct client *c, const struct buf *bytes, size_t u
 	return 0;
 }
 
-struct request {
-	const char *owner, *key;
-	uint64_t timeout_ms;
-	uint32_t mode, flags;
-	struct buf bytes;
-};
-
-static int send_exec(const struct client *c, const struct request *r, struct err *e)
+static int send_exec(const struct client *c, const struct exec_request *r, struct err *e)
 {
 	size_t staged = r->bytes.len > API_STAGE_MAX ? r->bytes.len - API_STAGE_MAX : 0;
 	size_t rest = r->bytes.len - staged;
@@ -302,12 +296,12 @@ static int await_start(struct session *s, struct err *e)
 	return err_set(e, ERR_PROTOCOL, "the keeper did not start the command");
 }
 
-/* Copies of our own descriptors, so that every end can be closed alike; a closed one is skipped. */
-static void open_ends(struct session *s)
+/* Copies, so that every end can be closed alike; a closed one is skipped. */
+static void open_ends(struct session *s, const int fds[3])
 {
-	s->in.from = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-	s->out.to = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-	s->err.to = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	s->in.from = fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
+	s->out.to = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
+	s->err.to = fcntl(fds[2], F_DUPFD_CLOEXEC, 3);
 	if (s->in.from < 0)
 		copy_end(&s->in);
 	if (s->out.to < 0)
@@ -349,11 +343,11 @@ static void print_notes(const struct api_exec_done *done)
 			not_enforced_text(done->not_enforced));
 }
 
-static int run_session(struct session *s, const struct request *r, struct err *e)
+static int run_session(struct session *s, const struct exec_request *r, struct err *e)
 {
 	if (send_exec(&s->client, r, e) < 0 || await_start(s, e) < 0)
 		return -1;
-	open_ends(s);
+	open_ends(s, r->fds);
 	if (stream(s, e) < 0)
 		return -1;
 	print_notes(&s->result);
@@ -365,7 +359,7 @@ static int run_session(struct session *s, const struct request *r, struct err *e
 }
 
 /* The keeper of the label, or one of our own. */
-static int open_client(const struct start *start, const struct request *r, struct client *c,
+static int open_client(const struct start *start, const struct exec_request *r, struct client *c,
 		       struct err *e)
 {
 	struct store store;
@@ -392,7 +386,7 @@ static int open_client(const struct start *start, const struct request *r, struc
 	return sock < 0 ? -1 : client_adopt(c, sock, pid, e);
 }
 
-static int run_request(const struct start *start, const struct request *r, struct err *e)
+int exec_run(const struct start *start, const struct exec_request *r, struct err *e)
 {
 	struct session s = {
 		.client.sock = -1,
@@ -408,6 +402,8 @@ static int run_request(const struct start *start, const struct request *r, struc
 		if (s.signal_fd >= 0)
 			status = run_session(&s, r, e);
 	}
+	if (status >= 0 && r->throw_away && client_key_request(&s.client, API_REMOVE, r->owner, r->key, true, e) < 0)
+		status = -1;
 	copy_end(&s.in);
 	copy_end(&s.out);
 	copy_end(&s.err);
@@ -456,7 +452,7 @@ int cli_exec(struct cli_call *call, struct err *e)
 	const char *label = call->args[0];
 	char key[KEY_MAX];
 	struct start start;
-	struct request r = { .key = key };
+	struct exec_request r = { .key = key, .fds = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO } };
 	int status = -1;
 
 	if (parse_timeout(call, &r.timeout_ms, e) < 0 || parse_user(call, &r.flags, e) < 0 ||
@@ -466,7 +462,7 @@ int cli_exec(struct cli_call *call, struct err *e)
 	r.mode = call->command_count == 1 ? API_EXEC_SHELL : API_EXEC_ARGV;
 	if (gather_command(call, &r.bytes, e) == 0 && label_to_key(label, strlen(label), key, e) == 0 &&
 	    start_host(call, &start, e) == 0)
-		status = run_request(&start, &r, e);
+		status = exec_run(&start, &r, e);
 	buf_done(&r.bytes);
 	start_done(&start);
 	return exec_status(status, e);

@@ -150,6 +150,13 @@ static const struct cli_verb verbs[] = {
 	{ .name = "selftest", .synopsis = "--url URL [--token-file FILE] [--ca FILE] [--row ID]... [--json]",
 	  .help = "see from outside whether a running server does what it promises", .options = cli_selftest_options,
 	  .run = cli_selftest },
+	{ .name = "attack", .synopsis = "[--json]",
+	  .help = "run attacks inside a fresh sandbox on this host and see whether each is held",
+	  .options = json_options, .run = cli_attack },
+	{ .name = "@attack-program", .synopsis = "", .help = "the program that attack runs inside", .hidden = true,
+	  .run = cli_attack_program },
+	{ .name = "@attack-judge", .synopsis = "", .help = "judge what that program printed somewhere else",
+	  .options = json_options, .hidden = true, .run = cli_attack_judge },
 	{ .name = "@settings-table", .synopsis = "", .help = "the README's settings table",
 	  .hidden = true, .run = verb_settings_table },
 };

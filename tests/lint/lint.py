@@ -27,7 +27,8 @@ LAYERS = (
                     "runtime/landlock*")),
     # A process of its own; of the keeper it knows nothing.
     ("proxy", ("runtime/proxy/*",)),
-    ("assembly", ("runtime/enter*", "runtime/launch*", "runtime/init/*", "runtime/join/*")),
+    ("assembly", ("runtime/enter*", "runtime/launch*", "runtime/init/*", "runtime/join/*",
+                  "runtime/attack/*")),
     ("registry", ("runtime/peer*", "runtime/reap*", "runtime/output*", "runtime/registry*",
                   "runtime/exec*", "runtime/present*", "runtime/scan*", "runtime/age*", "runtime/image*", "runtime/adopt*", "runtime/lost*", "runtime/handover*",
                   "runtime/egress*")),
