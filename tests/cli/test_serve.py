@@ -14,11 +14,9 @@ import stat
 import subprocess
 import sys
 import time
-import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from lib import host, tap
-from lib.world import World, binary
+from lib import each
 
 TOKEN = "open-sesame-0123456789"
 
@@ -253,25 +251,4 @@ def test_notify(t, w):
 
 TESTS = (test_self_signed, test_refusals, test_plain, test_localhost, test_tls, test_front_dies, test_notify)
 
-
-def main():
-    if os.geteuid() != 0:
-        tap.skip_all("needs root to make a user, a cgroup and files of sandbox ids")
-    try:
-        binary()
-    except host.Missing as missing:
-        tap.skip_all(str(missing))
-    t = tap.Tap()
-    for mode in sys.argv[1:] or ("root", "user"):
-        t.prefix = mode + ": "
-        world = World(mode)
-        for test in TESTS:
-            try:
-                test(t, world)
-            except Exception:  # one broken test must not hide the others
-                t.ok(False, test.__name__ + " runs to its end", traceback.format_exc())
-        world.close()
-    sys.exit(t.done())
-
-
-main()
+each.main(TESTS)

@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from lib import host, tap
-from lib.world import OWNER, World, binary, key_of
+from lib import each
+from lib.world import OWNER, key_of
 
 
 def err_lines(done):
@@ -259,25 +258,4 @@ TESTS = (test_statuses, test_words, test_streams, test_full_disk, test_dashes, t
          test_shared_label, test_files,
          test_refusals, test_settings, test_refused_server, test_doctor)
 
-
-def main():
-    if os.geteuid() != 0:
-        tap.skip_all("needs root to make a user, a cgroup and files of sandbox ids")
-    try:
-        binary()
-    except host.Missing as missing:
-        tap.skip_all(str(missing))
-    t = tap.Tap()
-    for mode in sys.argv[1:] or ("root", "user"):
-        t.prefix = mode + ": "
-        world = World(mode)
-        for test in TESTS:
-            try:
-                test(t, world)
-            except Exception:  # one broken test must not hide the others
-                t.ok(False, test.__name__ + " runs to its end", traceback.format_exc())
-        world.close()
-    sys.exit(t.done())
-
-
-main()
+each.main(TESTS)
