@@ -196,7 +196,7 @@ static void wish(const struct request *r, const char *uri, int severity)
 	const struct wisher who = { r->peer->owner, r->peer->scope };
 
 	if (wishes_set(&r->server->wishes, &who, uri, severity) < 0)
-		method_fail(r, RPC_UNKNOWN_NAME, "params.uri is too long", NULL);
+		method_fail(r, RPC_UNKNOWN_NAME, "params.uri is too long, or there is no memory for it", NULL);
 	else
 		method_answer(r, "{}", 2);
 }

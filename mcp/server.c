@@ -272,4 +272,5 @@ void server_done(struct server *s)
 	while (s->calls)
 		call_cancel(s->calls);
 	lists_done(&s->lists);
+	wishes_done(&s->wishes);
 }

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "mcp/call.h"
-#include "mcp/json_write.h"
+#include "mcp/content.h"
 #include "mcp/result.h"
 #include "mcp/tools.h"
 #include "runtime/base/str.h"
@@ -55,7 +55,7 @@ static void on_reply(struct keeper_request *r, const struct api_header *h, int *
 		     size_t fd_count)
 {
 	struct call *c = r->ctx;
-	struct buf text, *b;
+	struct buf text;
 
 	(void)fds;
 	(void)fd_count;
@@ -73,10 +73,8 @@ static void on_reply(struct keeper_request *r, const struct api_header *h, int *
 	write_info(&text, &c->server->keeper->hello, (const struct api_info_done *)h);
 	if (c->peer->ops)
 		c->peer->ops->write_headers(c->peer, &text);
-	b = call_result_begin(c);
-	call_write_text_head(b);
-	json_write_escaped(b, text.data, text.len);
-	call_write_text_tail(b);
+	(void)call_result_begin(c);
+	content_text(c, text.data);
 	buf_done(&text);
 	call_result_end(c, false, "");
 }

@@ -17,6 +17,7 @@
 #include "mcp/args.h"
 #include "mcp/call.h"
 #include "mcp/file_type.h"
+#include "mcp/content.h"
 #include "mcp/json_write.h"
 #include "mcp/link.h"
 #include "mcp/bounds.h"
@@ -140,9 +141,8 @@ static void reply_picture(struct call *c)
 	struct present *p = c->state;
 	struct buf *b = call_result_begin(c);
 
-	buf_append_str(b, "{\"type\":\"image\",\"data\":\"");
-	json_write_base64(b, p->data, p->have);
-	buf_printf(b, "\",\"mimeType\":\"%s\"},", p->type);
+	content_media(c, "image", p->type, p->data, p->have);
+	buf_append_str(b, ",");
 	call_write_text_head(b);
 	write_caption(b, p, p->have);
 	call_write_text_tail(b);

@@ -5,6 +5,7 @@
  */
 #include "mcp/wishes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *or_empty(const char *text)
@@ -37,13 +38,15 @@ void wishes_drop(struct wishes *w, const struct wisher *who, const char *uri)
 
 int wishes_set(struct wishes *w, const struct wisher *who, const char *uri, int severity)
 {
-	struct wish *row = &w->rows[w->count % WISHES_MAX];
+	struct wish *row;
 
-	if (strlen(or_empty(who->owner)) > OWNER_ID_LEN || strlen(or_empty(who->scope)) > WISH_SCOPE_MAX ||
+	if (!w->rows)
+		w->rows = calloc(WISHES_MAX, sizeof(*w->rows));
+	if (!w->rows || strlen(or_empty(who->owner)) > OWNER_ID_LEN || strlen(or_empty(who->scope)) > WISH_SCOPE_MAX ||
 	    strlen(uri) >= WISH_URI_MAX)
 		return -1;
 	wishes_drop(w, who, uri);
-	w->count++;
+	row = &w->rows[w->count++ % WISHES_MAX];
 	memset(row, 0, sizeof(*row));
 	strncpy(row->owner, or_empty(who->owner), sizeof(row->owner) - 1);
 	strncpy(row->scope, or_empty(who->scope), sizeof(row->scope) - 1);
@@ -51,4 +54,10 @@ int wishes_set(struct wishes *w, const struct wisher *who, const char *uri, int 
 	row->severity = severity;
 	row->taken = true;
 	return 0;
+}
+
+void wishes_done(struct wishes *w)
+{
+	free(w->rows);
+	*w = (struct wishes){ 0 };
 }

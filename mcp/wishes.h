@@ -21,8 +21,8 @@ struct wish {
 };
 
 struct wishes {
-	struct wish rows[WISHES_MAX];
-	size_t count; /* ever made: the next one goes into row count % WISHES_MAX */
+	struct wish *rows; /* WISHES_MAX of them, made for the first */
+	size_t count;      /* ever made: the next one goes into row count % WISHES_MAX */
 };
 
 /* Whose. NULL stands for the only peer of a stream. */
@@ -30,7 +30,8 @@ struct wisher {
 	const char *owner, *scope;
 };
 
-/* wishes_set() - uri "" with a severity, or a resource's. Return: 0, -1 (too long). */
+/* wishes_set() - uri "" with a severity, or a resource's. Return: 0, -1 (too long, no memory). */
 int wishes_set(struct wishes *w, const struct wisher *who, const char *uri, int severity);
 void wishes_drop(struct wishes *w, const struct wisher *who, const char *uri);
 const struct wish *wishes_find(const struct wishes *w, const struct wisher *who, const char *uri);
+void wishes_done(struct wishes *w);
