@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "mcp/cli_start.h"
+#include "mcp/cli_trust.h"
 #include "mcp/front.h"
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
@@ -48,7 +49,7 @@ static int set_owner(struct settings *s, const char *owner, struct err *e)
 
 int start_settings(struct cli_call *call, struct start *s, struct err *e)
 {
-	*s = (struct start){ .cgroup.root_fd = -1, .ids = { .storage_ns_fd = -1, .lower_ns_fd = -1 } };
+	*s = (struct start){ .cgroup.root_fd = -1, .trust.fd = -1, .ids = { .storage_ns_fd = -1, .lower_ns_fd = -1 } };
 	if (config_settings(&call->config, &s->settings, e) < 0 ||
 	    set_owner(&s->settings, cli_option(call, "owner"), e) < 0 ||
 	    config_export(&call->config, e) < 0)
@@ -107,6 +108,18 @@ int start_policy(struct start *s, struct err *e)
 	return r;
 }
 
+static int start_trust(const struct cli_call *call, struct start *s, struct err *e)
+{
+	const char *path = config_text(&call->config, CONFIG_EXTRA_CA);
+
+	if (path[0] == '\0')
+		return 0;
+	if (trust_open(path, &s->trust, e) < 0)
+		return -1;
+	s->settings.trust = &s->trust;
+	return 0;
+}
+
 int start_place(struct cli_call *call, struct start *s, struct err *e)
 {
 	if (read_mounts(call, &s->settings, e) < 0)
@@ -115,7 +128,7 @@ int start_place(struct cli_call *call, struct start *s, struct err *e)
 		return -1;
 	if (projects_open(&s->projects, &s->settings, &s->ids, e) < 0)
 		return -1;
-	return start_policy(s, e);
+	return start_trust(call, s, e) < 0 ? -1 : start_policy(s, e);
 }
 
 int start_cut(struct start *s, struct err *e)
@@ -132,6 +145,7 @@ void start_done(struct start *s)
 {
 	cgroup_tree_done(&s->cgroup);
 	projects_done(&s->projects);
+	trust_done(&s->trust);
 	if (s->have_ids)
 		userns_range_done(&s->ids);
 	s->have_ids = false;

@@ -15,6 +15,7 @@ struct start {
 	struct cgroup_tree cgroup;
 	struct idrange ids;
 	struct projects projects; /* --mount */
+	struct trust trust;       /* SANDBOX_EXTRA_CA */
 	bool have_ids;
 };
 

@@ -385,10 +385,6 @@ static int check_together(const struct config *c, struct err *e)
 		err_set(e, ERR_CONFIG, "SANDBOX_NET: the profile safe-shell has no network");
 		return err_remedy(e, "leave SANDBOX_NET out, or choose another profile");
 	}
-	if (config_text(c, CONFIG_EXTRA_CA)[0] != '\0') { /* what was meant and does nothing is worse */
-		err_set(e, ERR_CONFIG, "SANDBOX_EXTRA_CA: not in this version");
-		return err_remedy(e, "leave it out, and add the certificates to the image");
-	}
 	return check_net_lists(c, e);
 }
 

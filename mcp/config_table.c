@@ -289,7 +289,7 @@ const struct config_row config_table[CONFIG_COUNT] = {
 				    .help = "proxy that outgoing connections go through" },
 	[CONFIG_EXTRA_CA] = { "SANDBOX_EXTRA_CA", "extra-ca", CONFIG_TYPE_TEXT, "",
 			      .check = is_absolute_path, .shape = "an absolute path", .trim_slash = true,
-			      .help = "further certificate authorities for sandboxes, PEM; refused by this version" },
+			      .help = "further certificate authorities for sandboxes: a file of certificates, PEM" },
 	[CONFIG_IMAGE] = { "SANDBOX_IMAGE", "image", CONFIG_TYPE_TEXT, "default",
 			   .check = is_image_name, .shape = "a name of [a-z0-9._-]",
 			   .help = "image sandboxes start from" },

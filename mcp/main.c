@@ -276,7 +276,7 @@ static int open_standard_descriptors(void)
 
 static int wrong_command_line(struct cli_call *call, const struct err *why)
 {
-	struct start s = { .cgroup.root_fd = -1, .ids = { .storage_ns_fd = -1, .lower_ns_fd = -1 } };
+	struct start s = { .cgroup.root_fd = -1, .trust.fd = -1, .ids = { .storage_ns_fd = -1, .lower_ns_fd = -1 } };
 	struct err e = { 0 };
 
 	if (call->verb && call->verb->run == verb_stdio) {

@@ -63,6 +63,8 @@ static int check_policy(const struct settings *s, const struct idrange *ids,
 		return err_set(e, ERR_CONFIG, "it was made from image %s", rec->image);
 	if (rec->net != (uint32_t)s->net)
 		return err_set(e, ERR_CONFIG, "it was made with another network setting");
+	if (rec->trust != (s->trust ? s->trust->id : 0))
+		return err_set(e, ERR_CONFIG, "it was made with other certificates (SANDBOX_EXTRA_CA)");
 	if (rec->id_base != ids->base)
 		return err_set(e, ERR_CONFIG, "it was made with ids from %u", rec->id_base);
 	return 0;

@@ -129,6 +129,7 @@ struct cgroup_record {
 	uint64_t init_start_time; /* field 22 of /proc/PID/stat */
 	uint64_t generation;
 	uint64_t created_ns;        /* CLOCK_BOOTTIME */
+	uint64_t trust;             /* which further certificates it was given; 0: none */
 	char boot_id[BOOT_ID_SIZE]; /* the boot those two count from */
 	uint32_t lost, unanswered;  /* commands; their label has not been told yet (lost.h) */
 };

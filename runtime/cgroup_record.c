@@ -15,7 +15,7 @@
 #include "runtime/base/str.h"
 #include "runtime/cgroup_fs.h"
 
-enum { RECORD_VERSION = 3, MARK_VERSION = 1 };
+enum { RECORD_VERSION = 4, MARK_VERSION = 1 };
 
 #define RECORD_NAME "user.mcp.sandbox"
 #define MARK_NAME "user.mcp.exec"
@@ -74,6 +74,7 @@ static void copy_fields(struct cgroup_record *to, const struct cgroup_record *fr
 	to->init_start_time = from->init_start_time;
 	to->generation = from->generation;
 	to->created_ns = from->created_ns;
+	to->trust = from->trust;
 	memcpy(to->boot_id, from->boot_id, sizeof(to->boot_id));
 	to->lost = from->lost;
 	to->unanswered = from->unanswered;

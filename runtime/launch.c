@@ -119,6 +119,11 @@ static int mount_scratch(struct launch_child *c)
 	return mounts_scratch(&c->mounts);
 }
 
+static int add_trust(struct launch_child *c)
+{
+	return mounts_trust(&c->mounts);
+}
+
 static int mount_root(struct launch_child *c)
 {
 	return mounts_root(&c->mounts);
@@ -286,6 +291,7 @@ static const struct step {
 	{ LAUNCH_IDS, become_sandbox_root }, /* before the first mount: the mounter is who copies up */
 	{ LAUNCH_PRIVATE, make_private },
 	{ LAUNCH_SCRATCH, mount_scratch },
+	{ LAUNCH_TRUST, add_trust },
 	{ LAUNCH_OVERLAY, mount_root },
 	{ LAUNCH_TARGETS, make_targets },
 	{ LAUNCH_PROC, mount_proc },
@@ -352,7 +358,8 @@ static int init_program(void)
 static int prepare(struct launch_child *c, const struct launch_request *req, struct err *e)
 {
 	const struct mounts_sources sources = { req->lower_fd, req->layer_fd, req->workspace_fd,
-						req->output_fd, req->ids->lower_ns_fd, req->ids, req->projects };
+						req->output_fd, req->ids->lower_ns_fd, req->ids, req->projects,
+						req->trust };
 
 	c->req = req;
 	errno = launch_fault(LAUNCH_PREPARE);

@@ -28,6 +28,7 @@ enum launch_stage {
 	LAUNCH_IDS,     /* sandbox root, no groups; session keyring */
 	LAUNCH_PRIVATE, /* / recursively private */
 	LAUNCH_SCRATCH,
+	LAUNCH_TRUST, /* further certificates */
 	LAUNCH_OVERLAY,
 	LAUNCH_TARGETS, /* mount points by single-component openat2 */
 	LAUNCH_PROC,
@@ -60,6 +61,7 @@ struct launch_request {
 	int workspace_fd; /* -1: tmpfs of the profile */
 	int output_fd;    /* read-only /output; -1: none */
 	struct projects *projects; /* folders of the operator; NULL: none */
+	const struct trust *trust; /* further certificate authorities; NULL: none */
 	int cgroup_fd;    /* the init leaf; -1: none */
 	uint32_t pids;    /* for the per-user-namespace counts */
 	bool die_with_keeper; /* PR_SET_PDEATHSIG: stdio and one-shot keepers */

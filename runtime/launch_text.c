@@ -19,6 +19,7 @@ static const char *const stage_texts[LAUNCH_STAGE_COUNT] = {
 	[LAUNCH_IDS] = "become the sandbox's root",
 	[LAUNCH_PRIVATE] = "cut the mount tree off from the host's",
 	[LAUNCH_SCRATCH] = "mount a place to build the root in",
+	[LAUNCH_TRUST] = "put the certificates of SANDBOX_EXTRA_CA beside the image's",
 	[LAUNCH_OVERLAY] = "mount the image and the layer as one root",
 	[LAUNCH_TARGETS] = "make the mount points on the root",
 	[LAUNCH_PROC] = "mount /proc",
@@ -58,6 +59,9 @@ const char *launch_stage_text(uint32_t stage)
 #define OWNERS "the image or layer belongs to other ids than this server uses: " \
 	       "run \"mcp-sandbox image build\" as the user who runs the server"
 
+#define NO_STORE "the image does not keep certificates where Debian does: leave SANDBOX_EXTRA_CA out and add " \
+		 "them to the image"
+
 static const struct remedy {
 	uint32_t stage; /* 0: any */
 	int error;
@@ -86,6 +90,10 @@ static const struct remedy {
 	{ LAUNCH_TAP, ENODEV, "modprobe tun" },
 	{ LAUNCH_TAP, EACCES, "chmod 0666 /dev/net/tun" },
 	{ LAUNCH_TAP, EPERM, "chmod 0666 /dev/net/tun" },
+	{ LAUNCH_TRUST, ENOTDIR, NO_STORE },
+	{ LAUNCH_TRUST, ELOOP, NO_STORE },
+	{ LAUNCH_TRUST, EINVAL, NO_STORE },
+	{ LAUNCH_TRUST, EFBIG, NO_STORE },
 	{ LAUNCH_OVERLAY, ENODEV, "load overlayfs: modprobe overlay" },
 	{ LAUNCH_OVERLAY, EINVAL, HOME },
 	{ LAUNCH_OVERLAY, EOPNOTSUPP, HOME },

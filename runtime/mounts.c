@@ -135,6 +135,7 @@ int mounts_prepare(struct mounts *m, const struct mounts_sources *src,
 
 	mounts_clear(m);
 	m->tmp_noexec = profile->tmp_noexec;
+	m->trust = src->trust;
 	spell_size(m->tmp_bytes, m->tmp_inodes, profile->tmp_bytes);
 	spell_size(m->shm_bytes, m->shm_inodes, profile->shm_bytes);
 	spell_size(m->run_bytes, m->run_inodes, profile->run_bytes);
@@ -297,7 +298,7 @@ int mounts_scratch(struct mounts *m)
 int mounts_root(struct mounts *m)
 {
 	m->object = "root";
-	if (overlay_mount(m->scratch_fd, m->layer_tree_fd >= 0) < 0)
+	if (overlay_mount(m->scratch_fd, m->layer_tree_fd >= 0, m->trust != NULL) < 0)
 		return -1;
 	m->root_fd = openat(m->scratch_fd, OVERLAY_ROOT,
 			    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -33,6 +33,7 @@ struct mounts_sources {
 	int lower_ns_fd; /* -1, or the user namespace whose map translates the image's ids */
 	const struct idrange *ids; /* of the sandbox, for the projects */
 	struct projects *projects; /* NULL: none. One of them may stand for the workspace */
+	const struct trust *trust; /* NULL: the image's certificates alone */
 };
 
 enum { MOUNTS_NUMBER_MAX = 24, MOUNTS_ASIDE_MAX = 48 };
@@ -43,6 +44,7 @@ struct mounts {
 	int project_tree_fd[PROJECT_MAX]; /* below /mnt; -1: not there, or the workspace */
 	char project_name[PROJECT_MAX][PROJECT_TARGET_MAX];
 	bool has_mnt, workspace_is_project;
+	const struct trust *trust;
 	bool as_user; /* commands run as ID_USER_INSIDE: it needs a home, and to write to the workspace */
 	bool tmp_noexec;
 	char tmp_bytes[MOUNTS_NUMBER_MAX], tmp_inodes[MOUNTS_NUMBER_MAX];
@@ -67,6 +69,7 @@ void mounts_done(struct mounts *m);
 /* Steps of the child. */
 int mounts_make_private(struct mounts *m); /* nothing propagates from or to the host */
 int mounts_scratch(struct mounts *m);      /* a place to compose in, over the host's /proc */
+int mounts_trust(struct mounts *m);        /* the operator's certificates beside the image's */
 int mounts_root(struct mounts *m);         /* overlay of image and layer */
 int mounts_targets(struct mounts *m);      /* mount points, made safe */
 int mounts_proc(struct mounts *m);

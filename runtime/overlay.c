@@ -21,21 +21,22 @@
 
 #define FIXED_OPTIONS "userxattr,index=off,xino=off,redirect_dir=nofollow,metacopy=off"
 
-static const char writable_options[] = "lowerdir=" OVERLAY_LOWER ",upperdir=" OVERLAY_LAYER
-				       "/upper,workdir=" OVERLAY_LAYER "/work," FIXED_OPTIONS;
+#define WRITABLE(lower)                                                                            \
+	"lowerdir=" lower ",upperdir=" OVERLAY_LAYER "/upper,workdir=" OVERLAY_LAYER "/work," FIXED_OPTIONS
+/* The skeleton lies on top, so the mount points exist and are directories whatever the image has in
+ * their place. */
+#define READONLY(lower) "lowerdir=" OVERLAY_SKELETON ":" lower "," FIXED_OPTIONS
 
-/* Read-only: the skeleton lies on top, so the mount points exist and are directories whatever the
- * image has in their place. */
-static const char readonly_options[] =
-	"lowerdir=" OVERLAY_SKELETON ":" OVERLAY_LOWER "," FIXED_OPTIONS;
+#define WITH_TRUST OVERLAY_TRUST ":" OVERLAY_LOWER
 
-int overlay_mount(int scratch_fd, bool writable)
+int overlay_mount(int scratch_fd, bool writable, bool trust)
 {
+	static const char *const options[2][2] = { { READONLY(OVERLAY_LOWER), READONLY(WITH_TRUST) },
+						   { WRITABLE(OVERLAY_LOWER), WRITABLE(WITH_TRUST) } };
 	unsigned long flags = MS_NOSUID | MS_NODEV | (writable ? 0 : MS_RDONLY);
 
 	/* Layers are looked up relative to the working directory. */
 	if (fchdir(scratch_fd) < 0)
 		return -1;
-	return mount("overlay", OVERLAY_ROOT, "overlay", flags,
-		     writable ? writable_options : readonly_options);
+	return mount("overlay", OVERLAY_ROOT, "overlay", flags, options[writable][trust]);
 }

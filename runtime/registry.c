@@ -200,6 +200,7 @@ void sandbox_write_record(struct sandbox *sb)
 				     .init_pid = sb->launch.pid,
 				     .init_start_time = proc_start_time(sb->launch.pid),
 				     .generation = sb->generation, .created_ns = sb->created_ns,
+				     .trust = s->trust ? s->trust->id : 0,
 				     .lost = lost.commands, .unanswered = lost.unanswered };
 
 	if (sb->box.dir_fd < 0)
@@ -260,6 +261,7 @@ static int launch(struct sandbox *sb, struct err *e)
 		.workspace_fd = p->workspace_tmpfs_bytes ? -1 : sb->label.workspace_fd,
 		.output_fd = sb->label.output_fd,
 		.projects = reg->projects,
+		.trust = reg->settings->trust,
 		.cgroup_fd = sb->box.init_fd,
 		.pids = reg->settings->limits.pids,
 		.die_with_keeper = !reg->survives,

@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { KEY_MAX = 32, OWNER_ID_LEN = 8, NAME_MAX_LEN = 64 };
@@ -72,6 +73,17 @@ struct project_spec {
 	char target[PROJECT_TARGET_MAX]; /* /workspace, or /mnt/NAME */
 };
 
+enum { TRUST_MAX = 64 };
+
+/* Further certificate authorities for sandboxes (SANDBOX_EXTRA_CA): checked certificates in PEM, one after
+ * the other, in a sealed memory file. */
+struct trust {
+	int fd; /* -1: none */
+	uint32_t count;
+	size_t end[TRUST_MAX]; /* where each ends */
+	uint64_t id;           /* of the content; 0: none */
+};
+
 struct settings {
 	const struct profile *profile;
 	struct limits limits;        /* the profile's, with the operator's overrides */
@@ -97,6 +109,7 @@ struct settings {
 	char net_apt_hosts[NET_APT_HOSTS_MAX];  /* what "apt" in it stands for */
 	char net_dns[NET_SERVERS_TEXT_MAX];     /* SANDBOX_DNS, "" = the host's */
 	char net_upstream[NET_UPSTREAM_MAX];    /* SANDBOX_UPSTREAM_PROXY as host:port, "" = none */
+	const struct trust *trust;              /* NULL: none, or not read yet */
 	/* HTTP and GC settings are in the option table too; the verbs that use them read them
 	 * through config_text(). */
 };

@@ -428,6 +428,7 @@ static void forge_base(struct cgroup_record *rec) { rec->id_base += ID_BLOCK; }
 static void forge_profile(struct cgroup_record *rec) { (void)str_copy(rec->profile, sizeof(rec->profile), "chat"); }
 static void forge_image(struct cgroup_record *rec) { (void)str_copy(rec->image, sizeof(rec->image), "other"); }
 static void forge_net(struct cgroup_record *rec) { rec->net = NET_INTERNET; }
+static void forge_trust(struct cgroup_record *rec) { rec->trust = 1; }
 static void forge_dead(struct cgroup_record *rec) { rec->init_pid = 4194303; }
 
 static void forge_pid(struct cgroup_record *rec)
@@ -448,6 +449,7 @@ static const struct forgery {
 	{ "another profile", forge_profile, false },
 	{ "another image", forge_image, false },
 	{ "another network", forge_net, false },
+	{ "other certificates", forge_trust, false },
 	{ "a process that is not there", forge_dead, false },
 	{ "a process that is elsewhere", forge_pid, false },
 };

@@ -614,7 +614,7 @@ static const struct cgroup_record good = {
 	.profile = "chat", .image = "default",
 	.limits = { .memory_bytes = 1 << 30, .cpu_milli = 2000, .pids = 256, .disk_bytes = 1 << 30 },
 	.best_effort = 1, .net = NET_NONE, .uplink = 1, .id_base = 0x60000000, .keeper_pid = 10, .init_pid = 11,
-	.init_start_time = 12345, .generation = 7, .created_ns = 99,
+	.init_start_time = 12345, .generation = 7, .created_ns = 99, .trust = 5,
 	.boot_id = "0b0b0b0b-0000-4000-8000-000000000001", .lost = 2, .unanswered = 1,
 };
 
@@ -686,12 +686,12 @@ static void test_record(const struct cgroup_tree *tree)
 	tap_int(cgroup_record_read(box.dir_fd, &r), 0, "record: none yet");
 	tap_int(cgroup_record_write(&box, &good), 0, "record: written");
 	tap_int(cgroup_record_read(box.dir_fd, &r), 1, "record: read");
-	tap_ok(r.version == 3 && strcmp(r.profile, "chat") == 0 && strcmp(r.image, "default") == 0 &&
+	tap_ok(r.version == 4 && strcmp(r.profile, "chat") == 0 && strcmp(r.image, "default") == 0 &&
 		       r.limits.memory_bytes == 1 << 30 && r.limits.cpu_milli == 2000 &&
 		       r.limits.pids == 256 && r.limits.disk_bytes == 1 << 30 && r.best_effort == 1 &&
 		       r.net == NET_NONE && r.uplink == 1 && r.id_base == 0x60000000 &&
 		       r.keeper_pid == 10 && r.init_pid == 11 && r.init_start_time == 12345 && r.generation == 7 &&
-		       r.created_ns == 99 && strcmp(r.boot_id, good.boot_id) == 0 && r.lost == 2 &&
+		       r.created_ns == 99 && r.trust == 5 && strcmp(r.boot_id, good.boot_id) == 0 && r.lost == 2 &&
 		       r.unanswered == 1,
 	       "record: every field comes back");
 	test_record_fields(&box);
