@@ -17,10 +17,13 @@
 
 enum { HELP_MAX = 64 * 1024 };
 
-static const char *const common_help =
-	"  --config FILE            env file to read instead of the user's or the system's\n"
-	"  --dump-config            print the settings in force and end\n"
-	"  --help, --version\n";
+const struct cli_option cli_common_options[] = {
+	{ "config", "FILE", "env file to read instead of the user's or the system's" },
+	{ "dump-config", NULL, "print the settings in force and end" },
+	{ "help", NULL, "say what there is, or what a verb takes, and end" },
+	{ "version", NULL, "print the version and end" },
+	{ NULL },
+};
 
 const char *cli_option(const struct cli_call *call, const char *name)
 {
@@ -314,16 +317,21 @@ void cli_call_done(struct cli_call *call)
 	call->args = NULL;
 }
 
+static void help_options(const struct cli_option *options)
+{
+	for (size_t i = 0; options && options[i].name; i++) {
+		char option[64];
+
+		snprintf(option, sizeof(option), "--%s %s", options[i].name,
+			 options[i].value ? options[i].value : "");
+		printf("  %-24s %s\n", option, options[i].help);
+	}
+}
+
 static void help_verb(const struct cli_verb *verb)
 {
 	printf("usage: mcp-sandbox %s %s\n\n%s\n\n", verb->name, verb->synopsis, verb->help);
-	for (size_t i = 0; verb->options && verb->options[i].name; i++) {
-		char option[64];
-
-		snprintf(option, sizeof(option), "--%s %s", verb->options[i].name,
-			 verb->options[i].value ? verb->options[i].value : "");
-		printf("  %-24s %s\n", option, verb->options[i].help);
-	}
+	help_options(verb->options);
 }
 
 static void help_verbs(const struct cli_verb *verbs, size_t count)
@@ -345,11 +353,11 @@ void cli_help(const struct cli_verb *verbs, size_t verb_count, const struct cli_
 		help_verb(verb);
 	else
 		help_verbs(verbs, verb_count);
-	printf("%s\nSettings, as options of every verb, in the environment, or in the env file\n"
+	help_options(cli_common_options);
+	printf("\nSettings, as options of every verb, in the environment, or in the env file\n"
 	       "(/etc/mcp-sandbox/mcp-sandbox.env for root, else\n"
 	       "$XDG_CONFIG_HOME/mcp-sandbox/mcp-sandbox.env). Three defaults are those of the profiles\n"
-	       "chat, code and safe-shell. Other users can see a command line: give tokens in the file.\n\n",
-	       common_help);
+	       "chat, code and safe-shell. Other users can see a command line: give tokens in the file.\n\n");
 	buf_init(&settings, HELP_MAX);
 	if (config_help(&settings) == 0)
 		fwrite(settings.data, 1, settings.len, stdout);

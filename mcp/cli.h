@@ -58,6 +58,12 @@ int cli_parse(struct cli_call *call, const struct cli_verb *verbs, size_t verb_c
 	      char **argv, struct err *e);
 void cli_call_done(struct cli_call *call);
 
+/* What every verb takes and is no setting. */
+extern const struct cli_option cli_common_options[];
+
+/* cli_tables() - verbs, options and settings on standard output, as JSON. Return: exit status, -1. */
+int cli_tables(const struct cli_verb *verbs, size_t count, struct err *e);
+
 /* cli_help() - the general help on standard output, or a verb's with its settings. */
 void cli_help(const struct cli_verb *verbs, size_t verb_count, const struct cli_verb *verb);
 

@@ -122,3 +122,5 @@ int config_dump(const struct config *c, struct buf *out);
 /* config_help() - the rows as option help; config_markdown() - as the README's table. */
 int config_help(struct buf *out);
 int config_markdown(struct buf *out);
+/* config_json() - the table as an array of objects. Return: 0, -1 (out of memory). */
+int config_json(struct buf *out);

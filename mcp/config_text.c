@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "mcp/config_table.h"
+#include "mcp/json_write.h"
 #include "runtime/base/buf.h"
+#include "runtime/base/cleanup.h"
 
 static void format_scaled(uint64_t bytes, char *text, size_t size)
 {
@@ -160,5 +162,41 @@ int config_markdown(struct buf *out)
 			buf_printf(out, "%s`%s`", i ? ", " : ": ", row->choices[i]);
 		buf_append_str(out, " |\n");
 	}
+	return out->overflow ? -1 : 0;
+}
+
+static void json_choices(const struct config_row *row, struct buf *out)
+{
+	buf_append_str(out, "[");
+	for (size_t i = 0; row->choices && row->choices[i]; i++) {
+		buf_append_str(out, i ? ", " : "");
+		json_write_string(out, row->choices[i]);
+	}
+	buf_append_str(out, "]");
+}
+
+int config_json(struct buf *out)
+{
+	for (int id = 0; id < CONFIG_COUNT; id++) {
+		const struct config_row *row = &config_table[id];
+		char initial[128];
+		const char *const members[][2] = {
+			{ "env", row->env }, { "option", row->option }, { "value", value_name(row) },
+			{ "default", initial }, { "help", row->help }, { "shape", row->shape ? row->shape : "" },
+		};
+
+		describe_default(row, initial, sizeof(initial));
+		buf_append_str(out, id ? ",\n" : "[\n");
+		for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+			buf_append_str(out, i ? ", " : "{ ");
+			json_write_string(out, members[i][0]);
+			buf_append_str(out, ": ");
+			json_write_string(out, members[i][1]);
+		}
+		buf_printf(out, ", \"secret\": %s, \"choices\": ", row->secret ? "true" : "false");
+		json_choices(row, out);
+		buf_append_str(out, " }");
+	}
+	buf_append_str(out, "]");
 	return out->overflow ? -1 : 0;
 }

@@ -28,6 +28,7 @@
 
 static int verb_stdio(struct cli_call *call, struct err *e);
 static int verb_settings_table(struct cli_call *call, struct err *e);
+static int verb_tables(struct cli_call *call, struct err *e);
 
 #define MOUNT_OPTION                                                                               \
 	{ "mount", "ro|rw:HOSTDIR[:PATH]",                                                         \
@@ -125,9 +126,8 @@ static const struct cli_verb verbs[] = {
 	  .run = cli_image_list },
 	{ .name = "image rm", .synopsis = "NAME", .help = "remove an image that nothing uses",
 	  .args_min = 1, .args_max = 1, .run = cli_image_rm },
-	{ .name = "setup", .synopsis = "CLIENT [--write] [--url URL]",
-	  .help = "what a client's configuration needs: claude-desktop, claude-code, cursor, codex, vscode, gemini, "
-		  "flowdown", .options = cli_setup_options, .args_min = 1, .args_max = 1, .run = cli_setup },
+	{ .name = "setup", .synopsis = "claude-desktop|claude-code|cursor|codex|vscode|gemini|flowdown [--write] [--url URL]",
+	  .help = "what the client's configuration needs", .options = cli_setup_options, .args_min = 1, .args_max = 1, .run = cli_setup },
 	{ .name = "token add", .synopsis = "NAME",
 	  .help = "let somebody in over HTTP: prints a token, once, for sandboxes of their own",
 	  .args_min = 1, .args_max = 1, .run = cli_token_add },
@@ -159,6 +159,8 @@ static const struct cli_verb verbs[] = {
 	  .options = json_options, .hidden = true, .run = cli_attack_judge },
 	{ .name = "@settings-table", .synopsis = "", .help = "the README's settings table",
 	  .hidden = true, .run = verb_settings_table },
+	{ .name = "@tables", .synopsis = "", .help = "all of this and the settings, for tools/gen-man",
+	  .hidden = true, .run = verb_tables },
 };
 
 /* Serve requests with sandboxes, or, when there can be none, with the reason. */
@@ -222,6 +224,12 @@ static int verb_settings_table(struct cli_call *call, struct err *e)
 		status = err_set(e, ERR_NOMEM, "settings table: cannot be written");
 	buf_done(&out);
 	return status;
+}
+
+static int verb_tables(struct cli_call *call, struct err *e)
+{
+	(void)call;
+	return cli_tables(verbs, ARRAY_SIZE(verbs), e);
 }
 
 /* "@front ID stdio|http": started by start_front() and by nobody else. */

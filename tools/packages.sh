@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# tools/packages.sh - the packages each step needs; sourced by tools/quickstart, tools/install and tools/test
+# tools/packages.sh - the packages each step needs; sourced by the other tools
 #
 # The lists are the only place that names packages. Everything comes from the host's own apt sources.
 
@@ -23,7 +23,10 @@ packages_test="strace bubblewrap cppcheck python3 procps util-linux libcap2-bin 
 packages_bench="bubblewrap nginx-light"
 
 packages_cross="crossbuild-essential-arm64 libseccomp-dev:arm64 libcap-dev:arm64 libcjson-dev:arm64
-	libmbedtls-dev:arm64 libnl-3-dev:arm64 libnl-route-3-dev:arm64"
+	libmbedtls-dev:arm64 libnl-3-dev:arm64 libnl-route-3-dev:arm64 qemu-user-static"
+
+# tools/package, and what judges what it made
+packages_package="dpkg-dev xz-utils"
 
 packages_guest="qemu-system-x86 qemu-utils qemu-system-arm qemu-user-static binfmt-support arch-test mmdebstrap
 	busybox-static cpio kmod xz-utils bc e2fsprogs"

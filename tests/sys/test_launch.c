@@ -114,7 +114,7 @@ static int compare_names(const void *a, const void *b)
 /* list_dir() - a box_fn: the sorted names in a directory, with a space after each. */
 static int list_dir(void *arg)
 {
-	char *names[256], text[8192] = "";
+	char *names[256];
 	DIR *dir = opendir(arg);
 	const struct dirent *entry;
 	size_t count = 0;
@@ -127,10 +127,10 @@ static int list_dir(void *arg)
 	}
 	qsort(names, count, sizeof(names[0]), compare_names);
 	for (size_t i = 0; i < count; i++) {
-		strcat(text, names[i]);
-		strcat(text, " ");
+		if (dprintf(1, "%s ", names[i]) < 0)
+			return errno;
 	}
-	return fd_write_full(1, text, strlen(text)) < 0 ? errno : 0;
+	return 0;
 }
 
 /* check_devices() - a box_fn: the number of the row that is wrong, 0 when all are right. */
