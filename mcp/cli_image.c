@@ -17,10 +17,12 @@
 #include "mcp/cli.h"
 #include "mcp/cli_tree.h"
 #include "mcp/cli_manifest.h"
+#include "runtime/arch.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/cleanup.h"
 #include "runtime/base/str.h"
 #include "runtime/image.h"
+#include "runtime/image_arch.h"
 
 /* The manifest inside an exported archive; left out again when it is imported. */
 #define EXPORTED_MANIFEST ".mcp-sandbox-image.json"
@@ -31,7 +33,7 @@ const struct cli_option cli_image_build_options[] = {
 	{ "name", "NAME", "what to call the image (default: the recipe's name)" },
 	{ "suite", "SUITE", "Debian release (default: the host's own, else stable)" },
 	{ "packages", "A,B", "further packages" },
-	{ "arch", "ARCH", "Debian architecture (default: the host's)" },
+	{ "arch", "ARCH", "amd64 or arm64 (default: this program's); another one is for export" },
 	{ NULL },
 };
 
@@ -75,11 +77,11 @@ static int write_manifest(const struct cli_tree *t, const struct image_stage *st
 {
 	struct tree_size size;
 
-	if (tree_measure(&t->ids, stage->rootfs_fd, &size, e) < 0)
+	if (tree_measure(&t->ids, stage->rootfs_fd, &size, e) < 0 ||
+	    image_stage_arch(stage, m->arch, e) < 0)
 		return -1;
 	(void)str_copy(m->system, sizeof(m->system), facts->system);
 	(void)str_copy(m->suite, sizeof(m->suite), facts->suite);
-	(void)str_copy(m->arch, sizeof(m->arch), facts->arch);
 	(void)str_copy(m->tool, sizeof(m->tool), "mcp-sandbox " MCP_SANDBOX_VERSION);
 	say_now(m->created);
 	m->bytes = size.bytes;
@@ -87,6 +89,20 @@ static int write_manifest(const struct cli_tree *t, const struct image_stage *st
 	m->packages = facts->packages;
 	m->package_count = count_lines(facts->packages);
 	return manifest_save(stage->dir_fd, m, e);
+}
+
+/* inspect() - the proof that an image is good, or, for another architecture's, that it is left to others. */
+static int inspect(const struct cli_tree *t, const struct image_stage *stage, const struct recipe *recipe,
+		   struct image_manifest *m, struct image_facts *ret, struct err *e)
+{
+	if (arch_is_foreign(m->arch)) {
+		cli_tree_say("for another architecture: its commands will be checked where it is imported");
+		(void)str_copy(m->checked, sizeof(m->checked), MANIFEST_UNCHECKED);
+		return image_facts_outside(&t->ids, stage->rootfs_fd, ret, e);
+	}
+	cli_tree_say("checking in a sandbox that its commands run");
+	(void)str_copy(m->checked, sizeof(m->checked), MANIFEST_CHECKED);
+	return image_check(&t->ids, stage->rootfs_fd, recipe, ret, e);
 }
 
 /* complete() - from a filled stage to an image with a name. */
@@ -98,8 +114,7 @@ static int complete(struct cli_tree *t, struct image_stage *stage, const struct 
 	bool replaced;
 	int r;
 
-	cli_tree_say("checking in a sandbox that its commands run");
-	if (image_check(&t->ids, stage->rootfs_fd, recipe, &facts, e) < 0)
+	if (inspect(t, stage, recipe, m, &facts, e) < 0)
 		return -1;
 	r = write_manifest(t, stage, m, &facts, e);
 	image_facts_done(&facts);
@@ -171,8 +186,8 @@ static int check_build(const struct image_build *b, struct err *e)
 {
 	if (b->suite && !recipe_is_suite(b->suite))
 		return err_set(e, ERR_USAGE, "--suite: that is not a release's name");
-	if (b->arch && !recipe_is_arch(b->arch))
-		return err_set(e, ERR_USAGE, "--arch: that is not an architecture's name");
+	if (b->arch && !arch_has_program(b->arch))
+		return err_set(e, ERR_USAGE, "--arch: sandboxes have the architecture amd64 or arm64");
 	return 0;
 }
 
@@ -198,6 +213,7 @@ int cli_image_build(struct cli_call *call, struct err *e)
 	build.recipe = &recipe;
 	build.package_count = (size_t)count;
 	(void)str_copy(m.recipe, sizeof(m.recipe), recipe_name);
+	(void)str_copy(m.arch, sizeof(m.arch), build.arch ? build.arch : arch_own());
 	r = str_copy(m.name, sizeof(m.name), name ? name : recipe_name) < 0 ?
 		    err_set(e, ERR_USAGE, "malformed image name") :
 		    make_image(call, &recipe, &m, fill_by_bootstrap, &build, e);
@@ -207,24 +223,74 @@ int cli_image_build(struct cli_call *call, struct err *e)
 
 /* ---- import ---- */
 
-static int fill_from_archive(struct cli_tree *t, struct image_stage *stage, void *ctx,
-			     struct err *e)
+/* What an archive turns out to be while it is imported. */
+struct import {
+	const char *file;
+	struct image_manifest *m;
+	struct recipe recipe; /* commands that have to run; none when they have run already */
+};
+
+static int check_arch(const struct cli_tree *t, const struct image_stage *stage, struct image_manifest *m,
+		      struct err *e)
+{
+	char arch[ARCH_NAME_MAX];
+
+	if (arch_of_tree(&t->ids, stage->rootfs_fd, arch, e) < 0)
+		return -1;
+	(void)str_copy(m->arch, sizeof(m->arch), arch[0] ? arch : arch_own());
+	if (!arch_is_foreign(arch))
+		return 0;
+	(void)err_set(e, ERR_HOST, "the archive holds a system for %s, and sandboxes here are %s", arch,
+		      arch_own());
+	return err_remedy(e, "import it on a machine of its own kind, or one for %s here", arch_own());
+}
+
+/* take_promises() - what an archive of ours says about itself. It may be anybody's: a recipe's name counts
+ * when we know it, and it can only make the check stricter. */
+static void take_promises(struct import *im, const struct tar_report *report)
+{
+	struct image_manifest said;
+
+	if (manifest_parse(report->skipped, report->skipped_len, &said, NULL) < 0 || !said.recipe[0])
+		return;
+	if (recipe_load(&im->recipe, said.recipe, NULL) < 0) {
+		cli_tree_say("made by a recipe that this version does not have: only its bash is checked");
+		return;
+	}
+	(void)str_copy(im->m->recipe, sizeof(im->m->recipe), said.recipe);
+	if (strcmp(said.checked, MANIFEST_UNCHECKED) != 0)
+		recipe_done(&im->recipe);
+}
+
+static int unpack_archive(struct cli_tree *t, const struct image_stage *stage, const char *file,
+			  struct tar_report *ret, struct err *e)
 {
 	struct tree_unpack u = { .tree_fd = stage->rootfs_fd, .skip = EXPORTED_MANIFEST };
-	struct tar_report report = { 0 };
 	int r;
 
-	u.archive_fd = cli_tree_open_archive(ctx, e);
+	u.archive_fd = cli_tree_open_archive(file, e);
 	if (u.archive_fd < 0)
 		return -1;
 	r = cli_tree_room(t, UINT64_MAX, &u.max_bytes, e);
 	if (r == 0) {
 		cli_tree_say("unpacking");
-		r = tree_unpack(&t->ids, &u, &report, e);
-		cli_tree_say_report(&report);
+		r = tree_unpack(&t->ids, &u, ret, e);
+		cli_tree_say_report(ret);
 	}
 	close_fd(&u.archive_fd);
-	return r < 0 ? -1 : image_finish(&t->ids, stage->rootfs_fd, NULL, e);
+	return r;
+}
+
+static int fill_from_archive(struct cli_tree *t, struct image_stage *stage, void *ctx,
+			     struct err *e)
+{
+	struct tar_report report = { 0 };
+	struct import *im = ctx;
+
+	if (unpack_archive(t, stage, im->file, &report, e) < 0 || check_arch(t, stage, im->m, e) < 0)
+		return -1;
+	take_promises(im, &report);
+	return image_finish(&t->ids, stage->rootfs_fd, NULL, e);
 }
 
 /* name_from_file() - "/tmp/Debian-12.tar.gz" -> "debian-12". */
@@ -254,12 +320,16 @@ static int name_from_file(const char *file, char ret[NAME_MAX_LEN], struct err *
 int cli_image_import(struct cli_call *call, struct err *e)
 {
 	struct image_manifest m = { .source = "import" };
+	struct import im = { .file = call->args[0], .m = &m };
 	const char *name = cli_option(call, "name");
+	int r;
 
 	if (name ? str_copy(m.name, sizeof(m.name), name) < 0 :
 		   name_from_file(call->args[0], m.name, e) < 0)
 		return name ? err_set(e, ERR_USAGE, "malformed image name") : -1;
-	return make_image(call, NULL, &m, fill_from_archive, call->args[0], e);
+	r = make_image(call, &im.recipe, &m, fill_from_archive, &im, e);
+	recipe_done(&im.recipe);
+	return r;
 }
 
 /* ---- export ---- */
@@ -267,7 +337,7 @@ int cli_image_import(struct cli_call *call, struct err *e)
 static int export_image(struct cli_tree *t, const char *name, int archive_fd, struct err *e)
 {
 	struct tree_pack p = { .extra = EXPORTED_MANIFEST, .archive_fd = archive_fd };
-	_cleanup_fd_ int rootfs = store_image_open(&t->store, name, e);
+	_cleanup_fd_ int rootfs = store_image_open_any(&t->store, name, e);
 	struct image_manifest m;
 	struct buf text;
 	int r;

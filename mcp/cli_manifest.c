@@ -31,6 +31,7 @@ static const struct {
 	{ "system", offsetof(struct image_manifest, system), MANIFEST_TEXT_MAX },
 	{ "suite", offsetof(struct image_manifest, suite), MANIFEST_TEXT_MAX },
 	{ "arch", offsetof(struct image_manifest, arch), MANIFEST_TEXT_MAX },
+	{ "checked", offsetof(struct image_manifest, checked), MANIFEST_TEXT_MAX },
 	{ "created", offsetof(struct image_manifest, created), MANIFEST_TEXT_MAX },
 	{ "tool", offsetof(struct image_manifest, tool), MANIFEST_TEXT_MAX },
 };
@@ -132,13 +133,25 @@ static void take_members(const struct json *root, struct image_manifest *m)
 	}
 }
 
+int manifest_parse(const char *text, size_t len, struct image_manifest *ret, struct err *e)
+{
+	const char *why = NULL;
+	struct json *root = json_parse(text, len, &why);
+
+	*ret = (struct image_manifest){ .packages = NULL };
+	if (!root)
+		return err_set(e, ERR_SYSTEM, "a damaged manifest: %s", why ? why : "it cannot be read");
+	take_members(root, ret);
+	json_free(root);
+	return 0;
+}
+
 int manifest_load(int images_fd, const char *name, struct image_manifest *ret, struct err *e)
 {
 	char path[NAME_MAX_LEN + sizeof("/" MANIFEST_FILE)];
 	_cleanup_fd_ int fd = -1;
-	const char *why = NULL;
-	struct json *root = NULL;
 	struct buf text;
+	int r;
 
 	*ret = (struct image_manifest){ .packages = NULL };
 	(void)str_copy(ret->name, sizeof(ret->name), name);
@@ -148,14 +161,9 @@ int manifest_load(int images_fd, const char *name, struct image_manifest *ret, s
 		return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "image \"%s\" has no manifest", name) :
 					 err_sys(e, "open the manifest of image %s", name);
 	buf_init(&text, MANIFEST_FILE_MAX);
-	if (read_text(fd, &text) == 0)
-		root = json_parse(text.data ? text.data : "", text.len, &why);
-	if (root) {
-		take_members(root, ret);
-		(void)str_copy(ret->name, sizeof(ret->name), name); /* the directory is the truth */
-	}
+	(void)read_text(fd, &text); /* half of it is damaged */
+	r = manifest_parse(text.data ? text.data : "", text.len, ret, e);
 	buf_done(&text);
-	json_free(root);
-	return root ? 0 : err_set(e, ERR_SYSTEM, "the manifest of image \"%s\" is damaged: %s", name,
-				  why ? why : "it cannot be read");
+	(void)str_copy(ret->name, sizeof(ret->name), name); /* the directory is the truth */
+	return r < 0 ? err_wrap(e, "image \"%s\"", name) : 0;
 }

@@ -3,6 +3,7 @@
  *
  *   images/<name>/rootfs          owned by sandbox ids, never opened by the host's root
  *   images/<name>/manifest.json   written and read by the command line only
+ *   images/<name>/arch            "arm64": what its programs are for; without it, what we are for
  *   images/.new-<nonce>/          a stage: locked while its maker lives, swept by the next one
  *
  * Everything that touches a file of an image runs in a box (image_box.h) or in a sandbox.
@@ -29,6 +30,9 @@ struct image_stage {
 /* image_stage_begin() - sweep what dead makers left, then make a stage of our own. */
 int image_stage_begin(const struct store *s, const struct idrange *ids, struct image_stage *ret,
 		      struct err *e);
+
+/* image_stage_arch() - record what the programs in it are for; store_image_open() checks that. */
+int image_stage_arch(const struct image_stage *stage, const char *arch, struct err *e);
 
 /* image_stage_publish() - put everything on disk, then rename to images/<name>. An image of that name is
  * replaced, unless a sandbox uses it (ERR_BUSY). The stage is gone either way on success. */
@@ -59,7 +63,7 @@ typedef void image_say_fn(const char *text);
 struct image_build {
 	const struct recipe *recipe;
 	const char *suite;   /* NULL: the host's own Debian suite, else "stable" */
-	const char *arch;    /* NULL: the host's */
+	const char *arch;    /* NULL: ours */
 	const char *const *package; /* further ones */
 	size_t package_count;
 	image_say_fn *say;
@@ -81,7 +85,7 @@ struct tree_unpack {
 	int tree_fd;             /* the directory to fill */
 	bool to_host;            /* a directory of the caller's: its id, no set-id bits, no outward links */
 	uint64_t max_bytes;
-	const char *skip;        /* a top-level name to leave out */
+	const char *skip;        /* a top-level name to leave out; its start is in the report */
 };
 
 /* tree_unpack() - decompressor, filter and the host's tar, each in a box of its own. What was left out or
@@ -113,19 +117,25 @@ int tree_measure(const struct idrange *ids, int tree_fd, struct tree_size *ret, 
 
 /* ---- the proof (image_check.c) ---- */
 
-enum { IMAGE_FACT_MAX = 64 };
+enum { IMAGE_FACT_MAX = 64, IMAGE_FACTS_TEXT_MAX = 4 * 1024 * 1024 };
 
-/* What the image says about itself, asked inside a sandbox; "" where it does not say. */
+/* What the image says about itself (image_facts.c); "" where it does not say. */
 struct image_facts {
 	char system[IMAGE_FACT_MAX]; /* PRETTY_NAME */
 	char suite[IMAGE_FACT_MAX];
-	char arch[IMAGE_FACT_MAX];
 	char *packages; /* "name version\n" lines; owned */
 };
 void image_facts_done(struct image_facts *f);
 
+/* image_facts_parse() - two lines, then the packages; the text is cut up. NULL: nothing was said. */
+int image_facts_parse(char *text, struct image_facts *ret, struct err *e);
+
+/* image_facts_outside() - of an image whose programs do not run here: nothing of it is executed. */
+int image_facts_outside(const struct idrange *ids, int rootfs_fd, struct image_facts *ret,
+			struct err *e);
+
 /* image_check() - start a sandbox on the tree with a read-only root and run every command the recipe
- * promises (NULL: only bash). ERR_HOST names the commands that failed. */
+ * promises (none: only bash). ERR_HOST names the commands that failed. */
 int image_check(const struct idrange *ids, int rootfs_fd, const struct recipe *recipe,
 		struct image_facts *ret, struct err *e);
 

@@ -8,6 +8,9 @@
  * mmdebstrap is preferred: it takes several archives (security updates are in from the start), leaves out
  * manuals while unpacking, and is twice as fast. "unshare" is its mode for a root that may not make
  * device nodes: it binds those it finds. debootstrap believes the same of an LXC container.
+ *
+ * For another architecture the programs of the tree run through qemu's user emulation, which the kernel starts
+ * (binfmt_misc); without it both tools fail in the middle, so it is tried first.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -21,6 +24,7 @@
 #include "runtime/base/str.h"
 #include "runtime/image.h"
 #include "runtime/image_apt.h"
+#include "runtime/image_arch.h"
 #include "runtime/image_box.h"
 #include "runtime/image_run.h"
 
@@ -257,6 +261,10 @@ int image_bootstrap(const struct idrange *ids, const struct image_stage *stage,
 
 	if (!host)
 		return err_set(e, ERR_NOMEM, "no memory for the host's apt configuration");
+	if (arch_is_foreign(build->arch) && arch_try(ids, build->arch, e) < 0) {
+		free(host);
+		return -1;
+	}
 	buf_init(&packages, STRINGS_MAX);
 	if (apt_host_read(ids, host, e) == 0) {
 		if (package_list(build, host, &packages) < 0)

@@ -3,8 +3,8 @@
  *
  * Runs in: the command line's "image build" and "image import", in the keeper's place: it makes one
  * sandbox by the same code (launch.c, enter.c), with a read-only root, no network, no workspace, and
- * asks it questions. Everything that comes back is text of a program in the image: bounded, and taken
- * only where it has the expected form.
+ * asks it questions. Everything that comes back is text of a program in the image: bounded, and judged
+ * in image_facts.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,6 @@
 enum {
 	START_TIMEOUT_MS = 30 * 1000,
 	COMMAND_TIMEOUT_MS = 300 * 1000, /* node on a Pi, cold */
-	ANSWER_MAX = 4 * 1024 * 1024,
 	SCRIPT_MAX = 64 * 1024,
 	CHECK_PIDS = 128,
 };
@@ -248,7 +247,6 @@ static int ask(const struct check *c, struct question *q, struct err *e)
 #define FACTS_SCRIPT                                                                               \
 	"[ ! -r /etc/os-release ] || . /etc/os-release\n"                                          \
 	"echo \"${PRETTY_NAME:-}\"; echo \"${VERSION_CODENAME:-}\"\n"                              \
-	"dpkg --print-architecture 2>/dev/null || uname -m\n"                                      \
 	"dpkg-query -W -f='${Package} ${Version}\\n' 2>/dev/null; exit 0\n"
 
 static int check_commands(const struct check *c, const struct recipe *recipe, struct err *e)
@@ -258,9 +256,9 @@ static int check_commands(const struct check *c, const struct recipe *recipe, st
 	int r;
 
 	buf_init(&script, SCRIPT_MAX);
-	buf_init(&q.answer, ANSWER_MAX);
+	buf_init(&q.answer, IMAGE_FACTS_TEXT_MAX);
 	(void)buf_append_str(&script, TRY_FUNCTION);
-	for (size_t i = 0; recipe && i < recipe->command_count; i++)
+	for (size_t i = 0; i < recipe->command_count; i++)
 		(void)buf_printf(&script, "try %s\n", recipe->command[i]);
 	r = buf_append_str(&script, "exit $bad\n") < 0 ? err_set(e, ERR_LIMIT, "too many commands") : 0;
 	q.script = script.data;
@@ -278,64 +276,17 @@ static int check_commands(const struct check *c, const struct recipe *recipe, st
 	return r;
 }
 
-/* take_line() - cut one line off *text into a fact; printable ASCII only. */
-static void take_line(char **text, char ret[IMAGE_FACT_MAX])
-{
-	size_t len = strcspn(*text, "\n"), kept = 0;
-
-	for (size_t i = 0; i < len && kept < IMAGE_FACT_MAX - 1; i++) {
-		if ((*text)[i] >= 0x20 && (*text)[i] < 0x7f)
-			ret[kept++] = (*text)[i];
-	}
-	ret[kept] = '\0';
-	*text += len;
-	*text += **text == '\n';
-}
-
-static bool is_package_line(const char *line, size_t len)
-{
-	const char *blank = memchr(line, ' ', len);
-
-	if (!blank || blank == line || blank + 1 == line + len)
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		if (line[i] < 0x20 || line[i] >= 0x7f || line[i] == '"' || line[i] == '\\')
-			return false;
-	}
-	return true;
-}
-
 static int read_facts(const struct check *c, struct image_facts *ret, struct err *e)
 {
 	struct question q = { .script = FACTS_SCRIPT };
-	struct buf packages;
-	char *text;
 	int r;
 
-	buf_init(&q.answer, ANSWER_MAX);
-	buf_init(&packages, ANSWER_MAX);
+	buf_init(&q.answer, IMAGE_FACTS_TEXT_MAX);
 	r = ask(c, &q, e);
-	text = q.answer.data;
-	if (r == 0 && text) {
-		take_line(&text, ret->system);
-		take_line(&text, ret->suite);
-		take_line(&text, ret->arch);
-		for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
-			size_t len = strcspn(text, "\n");
-
-			if (is_package_line(text, len))
-				(void)buf_printf(&packages, "%.*s\n", (int)len, text);
-		}
-	}
-	ret->packages = packages.len > 0 ? packages.data : strdup("");
+	if (r == 0)
+		r = image_facts_parse(q.answer.data, ret, e);
 	buf_done(&q.answer);
-	return ret->packages || r < 0 ? r : err_set(e, ERR_NOMEM, "no memory for the package list");
-}
-
-void image_facts_done(struct image_facts *f)
-{
-	free(f->packages);
-	f->packages = NULL;
+	return r;
 }
 
 /* has_bash() - before anything is started, so that the sentence is the right one. */

@@ -34,11 +34,6 @@ bool recipe_is_suite(const char *name)
 	return consists_of(name, LOWER DIGIT "-", 2, 32) && strchr(LOWER, name[0]);
 }
 
-bool recipe_is_arch(const char *name)
-{
-	return consists_of(name, LOWER DIGIT "-", 2, 32) && strchr(LOWER, name[0]);
-}
-
 static bool is_word(const char *word)
 {
 	return consists_of(word, LOWER UPPER DIGIT "+-._/=:,", 1, WORD_MAX);

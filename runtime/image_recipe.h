@@ -57,6 +57,5 @@ void recipe_done(struct recipe *r);
  * a path or an order to remove. */
 bool recipe_is_package(const char *name);
 
-/* recipe_is_suite() - "trixie", "stable"; recipe_is_arch() - "arm64". */
+/* recipe_is_suite() - "trixie", "stable". */
 bool recipe_is_suite(const char *name);
-bool recipe_is_arch(const char *name);

@@ -62,7 +62,8 @@ static int dismantle(const struct store *s, const struct idrange *ids, const cha
 		return errno == ENOENT ? 0 : err_sys(e, "open the left-over %s", name);
 	if (store_trash_tree(s, ids, fd, "rootfs", e) < 0)
 		return -1;
-	if (unlinkat(fd, MANIFEST, 0) < 0 && errno != ENOENT)
+	if ((unlinkat(fd, MANIFEST, 0) < 0 && errno != ENOENT) ||
+	    (unlinkat(fd, STORE_IMAGE_ARCH, 0) < 0 && errno != ENOENT))
 		return err_sys(e, "remove a manifest");
 	if (unlinkat(s->images_fd, name, AT_REMOVEDIR) < 0)
 		return err_sys(e, "remove the left-over %s", name);
@@ -120,6 +121,16 @@ static int make_stage(const struct store *s, const struct idrange *ids, struct i
 	if (st->rootfs_fd < 0 || fchown(st->rootfs_fd, root, root) < 0 ||
 	    fchmod(st->rootfs_fd, 0755) < 0)
 		return err_sys(e, "hand the new image to the sandboxes' root");
+	return 0;
+}
+
+int image_stage_arch(const struct image_stage *stage, const char *arch, struct err *e)
+{
+	_cleanup_fd_ int fd = fd_open_beneath(stage->dir_fd, STORE_IMAGE_ARCH,
+					      O_WRONLY | O_CREAT | O_EXCL, 0644);
+
+	if (fd < 0 || fd_write_full(fd, arch, strlen(arch)) < 0)
+		return err_sys(e, "write the architecture of the new image");
 	return 0;
 }
 

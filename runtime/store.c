@@ -20,7 +20,6 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "runtime/base/cleanup.h"
@@ -30,6 +29,15 @@
 #include "runtime/label.h"
 
 enum { DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NONBLOCK };
+
+bool store_is_at(int dir_fd, const char *path, int fd)
+{
+	_cleanup_fd_ int again = fd_open_beneath(dir_fd, path, O_PATH, 0);
+	struct stat ours, there;
+
+	return again >= 0 && fstat(again, &there) == 0 && fstat(fd, &ours) == 0 &&
+	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
 
 /* ---- the home ---- */
 
@@ -277,16 +285,6 @@ int store_home_lock(const struct store *s, struct err *e)
 	return take_fd(&fd);
 }
 
-/* is_same() - whether path still leads to what fd is. */
-static bool is_same(int dir_fd, const char *path, int fd)
-{
-	_cleanup_fd_ int again = fd_open_beneath(dir_fd, path, O_PATH, 0);
-	struct stat ours, there;
-
-	return again >= 0 && fstat(again, &there) == 0 && fstat(fd, &ours) == 0 &&
-	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-}
-
 /* lock_is_current() - while we waited for nothing but the scheduler, the label may have been moved to
  * trash/: a lock on a file that is no longer owners/<owner>/<key>/lock protects nothing. */
 static bool lock_is_current(int owner_fd, const char *key, int lock_fd)
@@ -294,7 +292,7 @@ static bool lock_is_current(int owner_fd, const char *key, int lock_fd)
 	char path[KEY_MAX + sizeof("/lock")];
 
 	(void)snprintf(path, sizeof(path), "%s/lock", key);
-	return is_same(owner_fd, path, lock_fd);
+	return store_is_at(owner_fd, path, lock_fd);
 }
 
 /* try_flock() - Return: 0, -1, or 1: held by somebody who did not say who; that is a look at the lock
@@ -540,48 +538,4 @@ unsigned int store_trash_throwaways(const struct store *s, const struct idrange 
 			moved += trash_throwaway(s, ids, owner, d->d_name);
 	(void)closedir(dir);
 	return moved;
-}
-
-/* ---- images and room ---- */
-
-int store_image_open(const struct store *s, const char *name, struct err *e)
-{
-	char path[NAME_MAX_LEN + sizeof("/rootfs")];
-	_cleanup_fd_ int fd = -1;
-	bool locked;
-
-	if (!str_is_name(name, NAME_MAX_LEN - 1))
-		return err_set(e, ERR_CONFIG, "malformed image name");
-	(void)snprintf(path, sizeof(path), "%s/rootfs", name);
-	fd = fd_open_beneath(s->images_fd, path, DIR_FLAGS, 0);
-	if (fd < 0 && errno == ENOENT) {
-		(void)err_set(e, ERR_NOT_FOUND, "no image \"%s\"", name);
-		return err_remedy(e, "mcp-sandbox image build --name %s", name);
-	}
-	if (fd < 0)
-		return err_sys(e, "open image %s", name);
-	locked = flock(fd, LOCK_SH | LOCK_NB) == 0;
-	if (!locked && errno != EWOULDBLOCK)
-		return err_sys(e, "lock image %s", name);
-	/* locked by who removes or replaces it, or moved away before we had the lock */
-	if (!locked || !is_same(s->images_fd, path, fd))
-		return err_set(e, ERR_BUSY, "image \"%s\" is being changed", name);
-	return take_fd(&fd);
-}
-
-int store_min_free(const struct store *s, uint64_t min_free_bytes, struct err *e)
-{
-	char free_text[32], wanted_text[32];
-	struct statvfs vfs;
-	uint64_t free_bytes;
-
-	if (fstatvfs(s->home_fd, &vfs) < 0)
-		return err_sys(e, "ask for the free space of SANDBOX_HOME");
-	if (__builtin_mul_overflow((uint64_t)vfs.f_bavail, (uint64_t)vfs.f_frsize, &free_bytes) ||
-	    free_bytes >= min_free_bytes)
-		return 0;
-	(void)err_set(e, ERR_NOSPACE, "host disk almost full, refusing to start a sandbox");
-	return err_remedy(e, "%s are free below SANDBOX_HOME, SANDBOX_MIN_FREE asks for %s",
-			  str_format_size(free_bytes, free_text, sizeof(free_text)),
-			  str_format_size(min_free_bytes, wanted_text, sizeof(wanted_text)));
 }

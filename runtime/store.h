@@ -70,10 +70,19 @@ unsigned int store_trash_throwaways(const struct store *s, const struct idrange 
 int store_trash_tree(const struct store *s, const struct idrange *ids, int dir_fd, const char *name,
 		     struct err *e);
 
+/* store_is_at() - whether path beneath dir_fd still leads to what fd is; for the parts of the store. */
+bool store_is_at(int dir_fd, const char *path, int fd);
+
+/* The file in images/<name> that says what an image's programs are for, without a newline. */
+#define STORE_IMAGE_ARCH "arch"
+
 /* store_image_open() - the root directory of an image; ERR_NOT_FOUND names "image build". The
  * descriptor holds a shared flock: whoever wants to remove or change an image takes the exclusive one
- * on its rootfs/ first. */
+ * on its rootfs/ first. ERR_HOST for an image of another architecture ... */
 int store_image_open(const struct store *s, const char *name, struct err *e);
+
+/* store_image_open_any() - ... which may be looked at and exported. */
+int store_image_open_any(const struct store *s, const char *name, struct err *e);
 
 /* store_min_free() - ERR_NOSPACE when less than min_free_bytes are available. */
 int store_min_free(const struct store *s, uint64_t min_free_bytes, struct err *e);

@@ -335,6 +335,15 @@ static bool is_skipped(const struct filter *f, const struct entry *en)
 	return f->policy->skip && strcmp(name, f->policy->skip) == 0;
 }
 
+/* keep_skipped() - read the data of what is left out by name into the report. */
+static int keep_skipped(struct filter *f, const struct entry *en)
+{
+	if (read_exact(f, f->report->skipped, (size_t)padded(en->size)) < 0)
+		return -1;
+	f->report->skipped_len = (uint32_t)en->size;
+	return 0;
+}
+
 static bool link_leaves(const struct entry *en)
 {
 	return en->link.len == 0 || en->link.data[0] == '/' || climbs(&en->link);
@@ -469,6 +478,9 @@ static int move_entry(struct filter *f, struct entry *en)
 		return -1;
 	if (en->h.type == 'S' && move_sparse_map(f, en, drop) < 0)
 		return -1;
+	if (drop && f->report->skipped_len == 0 && en->size > 0 && en->size <= TAR_SKIPPED_MAX &&
+	    en->h.type == '0' && is_skipped(f, en))
+		return keep_skipped(f, en);
 	return move_data(f, en->size, drop);
 }
 

@@ -31,6 +31,8 @@ struct tar_policy {
 	const char *skip;     /* one top-level name that is left out silently; NULL */
 };
 
+enum { TAR_SKIPPED_MAX = 4096 }; /* whole blocks */
+
 struct tar_report {
 	uint32_t verdict; /* enum tar_verdict */
 	uint32_t complete; /* the filter came to its end; anything else is a crash of it */
@@ -40,6 +42,9 @@ struct tar_report {
 	uint64_t devices, escaping, unknown;
 	/* changed */
 	uint64_t ids, overlay_xattrs, other_xattrs, setids;
+	/* content of the first file of the name to skip; none when it is longer than this */
+	char skipped[TAR_SKIPPED_MAX];
+	uint32_t skipped_len;
 };
 
 /* tar_filter() - copy in_fd to out_fd until the end mark, then read in_fd to its end. */

@@ -22,6 +22,9 @@ import tarfile
 import tempfile
 import time
 
+# Root's sandbox ids in this test: other images that are made meanwhile have processes of theirs.
+SUBID = "1609564160:65536"
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 AS_USER = os.path.join(HERE, "..", "sys", "as-user")
 PROGRAM = os.path.abspath(sys.argv[1])
@@ -63,6 +66,8 @@ class Who:
         self.env = {"PATH": os.environ["PATH"], "HOME": top, "SANDBOX_HOME": self.home,
                     "SANDBOX_MIN_FREE": "1M", "SANDBOX_LIMITS": "best-effort",
                     "SANDBOX_PROFILE": "code", "SANDBOX_DISK": "64M"}
+        if name == "root":
+            self.env["SANDBOX_SUBID"] = SUBID
         if "MCPT_USER" in os.environ:
             self.env["MCPT_USER"] = os.environ["MCPT_USER"]
 

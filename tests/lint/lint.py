@@ -20,7 +20,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 LAYERS = (
     ("base", ("runtime/base/*",)),
     # What everybody speaks of: profiles and limits, labels and keys, the structs on the keeper's socket.
-    ("words", ("runtime/spec.*", "runtime/label.*", "runtime/api.h")),
+    ("words", ("runtime/spec.*", "runtime/label.*", "runtime/api.h", "runtime/arch.*")),
     ("mechanisms", ("runtime/userns*", "runtime/subid*", "runtime/mounts*", "runtime/project*", "runtime/walk*", "runtime/overlay*",
                     "runtime/net*", "runtime/cgroup*", "runtime/caps*", "runtime/seccomp*",
                     "runtime/store*", "runtime/owners*", "runtime/tokens*", "runtime/sweep*", "runtime/tar_*", "runtime/helper*",

@@ -92,7 +92,6 @@ static void test_names(void)
 		tap_int(recipe_is_package(rows[i].name), rows[i].package, "package \"%s\"",
 			rows[i].name);
 		tap_int(recipe_is_suite(rows[i].name), rows[i].suite, "suite \"%s\"", rows[i].name);
-		tap_int(recipe_is_arch(rows[i].name), rows[i].suite, "arch \"%s\"", rows[i].name);
 	}
 	memset(longest, 'a', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "runtime/arch.h"
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
 #include "tests/unit/tap.h"
@@ -395,6 +396,36 @@ static void test_trash_owner(void)
 
 /* ---- images and room ---- */
 
+static void put_arch(const char *text)
+{
+	_cleanup_fd_ int fd = fd_open_beneath(store.images_fd, "default/" STORE_IMAGE_ARCH,
+					      O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	if (fd < 0 || fd_write_full(fd, text, strlen(text)) < 0)
+		tap_bail("write the architecture");
+}
+
+static void test_image_arch(void)
+{
+	const char *other = strcmp(arch_own(), "amd64") == 0 ? "arm64" : "amd64";
+	_cleanup_fd_ int fd = -1, any = -1, bad = -1;
+
+	put_arch(arch_own());
+	fd = store_image_open(&store, "default", &error);
+	tap_ok(fd >= 0, "image: of our architecture");
+	put_arch(other);
+	tap_int(store_image_open(&store, "default", &error), -1, "image: of another one is refused");
+	tap_ok(error.code == ERR_HOST && strstr(error.message, other) && strstr(error.message, arch_own()) &&
+		       error.remedy[0],
+	       "image: by a sentence that names both");
+	any = store_image_open_any(&store, "default", &error);
+	tap_ok(any >= 0, "image: and can be exported");
+	put_arch("longer than any architecture");
+	bad = store_image_open(&store, "default", &error);
+	tap_ok(bad < 0, "image: what is no architecture is none of ours");
+	(void)unlinkat(store.images_fd, "default/" STORE_IMAGE_ARCH, 0);
+}
+
 static void test_image(void)
 {
 	_cleanup_fd_ int fd = -1, again = -1, other = -1;
@@ -417,6 +448,8 @@ static void test_image(void)
 	tap_int(flock(other, LOCK_EX | LOCK_NB), 0, "image: can be afterwards");
 	(void)store_image_open(&store, "default", &error);
 	tap_int(error.code, ERR_BUSY, "image: and cannot be used while it is");
+	close_fd(&other);
+	test_image_arch();
 }
 
 static void test_min_free(void)

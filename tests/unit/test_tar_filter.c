@@ -245,6 +245,7 @@ static void test_skip(struct buf *a, struct buf *out)
 	r = run(a, &image_policy, out);
 	tap_ok(r.entries == 1 && r.escaping == 0, "the name to skip is left out at the top only, silently");
 	tap_str(entry(out, 0)->name, "d/.skipped.json", "and kept below");
+	tap_ok(r.skipped_len == 2 && memcmp(r.skipped, "{}", 3) == 0, "the content of the first is reported");
 }
 
 static void test_ids(struct buf *a, struct buf *out)
