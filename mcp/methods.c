@@ -142,6 +142,21 @@ void on_tools_call(const struct request *r)
 		method_call(r, tool, CALL_TOOL, args);
 }
 
+/* Return: false when the request has been answered: something that the prompt needs is missing. */
+static bool has_arguments(const struct request *r, const struct prompt *prompt, const struct json *args)
+{
+	char message[80];
+
+	for (const struct tool_parameter *p = prompt->as.parameters; p->name; p++) {
+		if (!p->required || json_text(json_member(args, p->name)))
+			continue;
+		(void)snprintf(message, sizeof(message), "params.arguments.%.40s must be a string", p->name);
+		method_fail(r, RPC_UNKNOWN_NAME, message, NULL);
+		return false;
+	}
+	return true;
+}
+
 void on_prompts_get(const struct request *r)
 {
 	const struct json *args;
@@ -153,7 +168,7 @@ void on_prompts_get(const struct request *r)
 	prompt = registry_prompt(r->server->registry, &r->server->keeper->hello, name);
 	if (!prompt)
 		unknown_name(r, "prompt", name);
-	else
+	else if (has_arguments(r, prompt, args))
 		method_call(r, &prompt->as, CALL_PROMPT, args);
 }
 

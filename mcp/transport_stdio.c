@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "mcp/bounds.h"
+#include "mcp/listen.h"
 #include "runtime/base/log.h"
 
 enum { READ_SIZE = 64 * 1024, LINE_CAP_MAX = LIMIT_MESSAGE + READ_SIZE, KEEP_CAP = 256 * 1024 };
@@ -247,6 +248,7 @@ static void end_input(struct transport_stdio *t)
 {
 	t->ended = true;
 	handle_lines(t);
+	listen_end(t->server);
 	if (is_over(t))
 		stop(t, t->status);
 	else if (!t->grace.deadline_ns)

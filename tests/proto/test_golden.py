@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden conversations: golden/*.txt against the front, byte for byte.
+"""Golden conversations: golden/*.txt, or golden/DIRECTORY/*.txt with --in=DIRECTORY, against the front, byte for byte.
 
     # comment
     !keeper OPTIONS     start (again) with these options of the fake keeper
@@ -51,9 +51,10 @@ def play(path, argv, tap, update):
 
 def main():
     update = "--update" in sys.argv
-    argv = [a for a in sys.argv[1:] if a != "--update"]
+    where = next((HERE / a[5:] for a in sys.argv if a.startswith("--in=")), HERE)
+    argv = [a for a in sys.argv[1:] if not a.startswith("--")]
     tap = Tap()
-    for path in sorted(HERE.glob("*.txt")):
+    for path in sorted(where.glob("*.txt")):
         play(path, argv, tap, update)
     tap.done()
 
