@@ -297,9 +297,10 @@ static void send_requests(struct call *c, const char *state)
 {
 	struct asks *a = c->asks;
 	bool sent = call_is_stream(c);
+	char *kept = state ? strdup(state) : NULL; /* it may be the one of the round before */
 
 	free(a->state);
-	a->state = state ? strdup(state) : NULL;
+	a->state = kept;
 	for (size_t i = 0; sent && i < a->count; i++)
 		sent = send_request(c, &a->questions[i]);
 	if (sent)
@@ -310,6 +311,8 @@ static void send_requests(struct call *c, const char *state)
 
 void ask_send(struct call *c, const char *state)
 {
+	if (c->asks->answered)
+		forget(c->asks);
 	if (!c->asks->count)
 		ask_refuse(c, c->asks->missing);
 	else if (c->era == ERA_MODERN)

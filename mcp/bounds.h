@@ -19,6 +19,8 @@ enum {
 	LIMIT_CALLS = 32, /* tool calls at once; below API_REQUESTS_MAX */
 
 	LIMIT_CALLS_OWNER = 16, /* of them of one owner, where several share a server */
+	LIMIT_LISTENERS = 512, /* clients told what changes, at once */
+	LIMIT_LISTENERS_OWNER = 64,
 	HTTP_COMMENT_EVERY_MS = 10 * 1000, /* on an event stream, so that nobody on the way calls it idle */
 
 	/* Above this much unread output the client is not listened to any more. */

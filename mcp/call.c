@@ -90,17 +90,6 @@ static struct call *call_new(const struct rpc_message *m)
 	return c;
 }
 
-/* An owner must not take every place from the others. */
-static size_t count_of_owner(const struct server *s, const struct peer *peer)
-{
-	size_t n = 0;
-
-	for (const struct call *c = s->calls; c; c = c->next)
-		n += c->peer == peer ||
-		     (c->peer->owner && peer->owner && !strcmp(c->peer->owner, peer->owner));
-	return n;
-}
-
 /* What the client wants to see of the log: said with the request, or before 2026-07-28 once for all. */
 static int log_from(const struct request *r)
 {
@@ -116,19 +105,40 @@ static int log_from(const struct request *r)
 	return wish ? wish->severity : SEVERITY_COUNT;
 }
 
+/* Calls like this one, of everybody and of its owner. */
+static void count_calls(const struct call *of, size_t *ret_all, size_t *ret_own)
+{
+	const struct peer *peer = of->peer;
+
+	*ret_all = *ret_own = 0;
+	for (const struct call *c = of->server->calls; c; c = c->next) {
+		if (c->tool->lasts != of->tool->lasts)
+			continue;
+		++*ret_all;
+		*ret_own += c->peer == peer ||
+			    (c->peer->owner && peer->owner && !strcmp(c->peer->owner, peer->owner));
+	}
+}
+
+/* An owner must not take every place from the others. */
 static bool has_room(struct call *c)
 {
-	size_t max = c->peer->calls_max ? c->peer->calls_max : LIMIT_CALLS;
+	size_t all_max = LIMIT_CALLS, own_max = c->peer->calls_max ? c->peer->calls_max : LIMIT_CALLS, all, own;
 	char why[80];
 
-	if (c->server->call_count <= LIMIT_CALLS && count_of_owner(c->server, c->peer) <= max)
+	if (c->tool->lasts) {
+		all_max = LIMIT_LISTENERS;
+		own_max = LIMIT_LISTENERS_OWNER;
+	}
+	count_calls(c, &all, &own);
+	if (all <= all_max && own <= own_max)
 		return true;
 	if (!c->id_len) {
 		call_cancel(c); /* nobody waits for an answer */
 		return false;
 	}
 	(void)snprintf(why, sizeof(why), "%zu calls are running already; wait for one to end",
-		       c->server->call_count > LIMIT_CALLS ? (size_t)LIMIT_CALLS : max);
+		       all > all_max ? all_max : own_max);
 	call_refuse(c, TOOL_ERROR, why, "");
 	return false;
 }

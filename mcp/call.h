@@ -13,7 +13,7 @@ struct rpc_message;
 struct tool;
 
 /* What a call answers, and so what its result looks like. */
-enum call_kind { CALL_TOOL, CALL_PROMPT, CALL_RESOURCE };
+enum call_kind { CALL_TOOL, CALL_PROMPT, CALL_RESOURCE, CALL_LISTEN };
 
 /* Of log messages, from the least to the most severe. */
 enum severity { SEVERITY_DEBUG, SEVERITY_INFO, SEVERITY_NOTICE, SEVERITY_WARNING, SEVERITY_ERROR,

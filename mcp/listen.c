@@ -121,14 +121,19 @@ static void start_listening(struct call *c, const struct json *args)
 }
 
 /* A call that lasts: cancelled by its id, or with its client. */
-static const struct tool listening = { .name = "subscriptions/listen", .keeps = true, .start = start_listening };
+static const struct tool listening = {
+	.name = "subscriptions/listen",
+	.keeps = true,
+	.lasts = true,
+	.start = start_listening,
+};
 
 void on_listen(const struct request *r)
 {
 	if (json_kind(json_member(r->m->params, "notifications")) != JSON_OBJECT)
 		method_fail(r, RPC_PARAMS, "params.notifications must be an object", NULL);
 	else
-		method_call(r, &listening, CALL_TOOL, NULL);
+		method_call(r, &listening, CALL_LISTEN, NULL);
 }
 
 void listen_legacy(struct server *s, struct peer *peer, struct sink *sink)
@@ -136,7 +141,7 @@ void listen_legacy(struct server *s, struct peer *peer, struct sink *sink)
 	struct rpc_message none = { .id = "" };
 	const struct request r = { s, peer, sink, &none, ERA_LEGACY, 0 };
 
-	call_start(&r, &listening, CALL_TOOL, NULL);
+	call_start(&r, &listening, CALL_LISTEN, NULL);
 }
 
 /* ---- news ---- */

@@ -43,6 +43,7 @@ struct tool {
 	unsigned int needs; /* CAP_*: refused to clients that have not declared them */
 	bool asks;  /* may ask the client (mcp/ask.h): start() runs again with the answers */
 	bool keeps; /* c->root holds the message for the life of the call */
+	bool lasts; /* does not end by itself: counted apart from calls that do */
 	/* start() - begin the call; it ends by call_result_end(), call_refuse() or call_fail(), now or
 	 * later. args is an object, or NULL; it is gone when start() returns. */
 	void (*start)(struct call *c, const struct json *args);

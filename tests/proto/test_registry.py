@@ -234,6 +234,20 @@ def listen_legacy(tap, server):
         c.close()
 
 
+def places(tap, server):
+    """Who listens takes no place from calls; there are enough for both, and not for everybody."""
+    m = message("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, id="L")
+    streams = [open_stream(server, m) for _ in range(64)]
+    for c in streams:
+        next_event(c)
+    reply = server.result(call("test_simple_text", modern=True))
+    tap.equal(text_of(reply), "This is a simple text response for testing.", "64 listen: a call is answered")
+    tap.equal(server.result(m)["error"]["message"], "64 calls are running already; wait for one to end",
+              "one more may not listen")
+    for c in streams:
+        c.close()
+
+
 def levels(tap, server):
     loud, silent = server.session(), server.session()
     server.ask(message("logging/setLevel", {"level": "debug"}, modern=False), loud)
@@ -275,7 +289,7 @@ def main():
     tap = Tap()
     over_stdio(tap, sys.argv[1:3])
     server = Http(sys.argv[2])
-    for test in (legacy_question, legacy_refusals, rounds, state, headers, listen_modern, listen_legacy, levels):
+    for test in (legacy_question, legacy_refusals, rounds, state, headers, listen_modern, listen_legacy, places, levels):
         test(tap, server)
     tap.equal(server.close(), 0, "the server ends with its input")
     tap.done()
