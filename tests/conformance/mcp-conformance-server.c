@@ -21,6 +21,8 @@
 #include "runtime/base/log.h"
 #include "tests/conformance/fixtures.h"
 
+enum { KEY_BYTE = 'k' }; /* of the secret: tests/proto/test_registry.py signs with it, too */
+
 static int keeper = -1;
 
 static _Noreturn void die(const char *what)
@@ -53,9 +55,12 @@ static void set_up_front(int listener)
 {
 	static struct api_hello hello = { .profile = "code", .owner = OWNER_DEFAULT };
 	static struct api_http http = { .flags = API_HTTP_NO_TOKEN, .path = "/mcp" };
+	static struct api_tokens tokens; /* nobody's */
 	struct api_header plain;
 
+	memset(tokens.session_key, KEY_BYTE, sizeof(tokens.session_key));
 	say(&hello.h, API_HELLO, sizeof(hello), NULL, 0);
+	say(&tokens.h, API_TOKENS, sizeof(tokens), NULL, 0);
 	say(&http.h, API_HTTP, sizeof(http), NULL, 0);
 	say(&plain, API_LISTEN, sizeof(plain), &listener, 1);
 }

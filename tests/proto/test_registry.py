@@ -4,10 +4,13 @@ over standard input and output with a fake keeper, and over HTTP with the confor
 
     test_registry.py FAKE-KEEPER CONFORMANCE-SERVER
 """
+import base64
+import hmac
 import json
 import pathlib
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from front import Front, Tap  # noqa: E402
@@ -131,6 +134,15 @@ def rounds(tap, server):
 
 # ---- state ----
 
+def sign(name, state, expiry=None, owner=b"00000000", kind=0, key=b"k" * 32):
+    """A state as the server signs it, or not quite."""
+    payload = int(time.time() + 60 if expiry is None else expiry).to_bytes(8, "big") + state
+    fields = (b"mcp request state", owner, kind.to_bytes(4, sys.byteorder), name.encode(), payload)
+    text = b"".join(len(f).to_bytes(8, "big") + f for f in fields)
+    mac = hmac.new(key, text, "sha256").digest()
+    return ".".join(base64.urlsafe_b64encode(x).decode().rstrip("=") for x in (payload, mac))
+
+
 def state(tap, server):
     def ask(tool, state, **more):
         m = call(tool, modern=True, caps={"elicitation": {}}, requestState=state,
@@ -143,6 +155,12 @@ def state(tap, server):
     good = server.result(call(tool, modern=True, caps={"elicitation": {}}))["result"]["requestState"]
     payload, mac = good.split(".")
     flipped = ("A" if payload[0] != "A" else "B") + payload[1:]
+    forged = {why: sign(tool, b"asked", **more) for why, more in (
+        ("signed with the key", {}), ("over", {"expiry": time.time() - 1}), ("another owner's", {"owner": b"2bd806c9"}),
+        ("a prompt's", {"kind": 1}), ("signed with another key", {"key": b"K" * 32}))}
+    tap.equal(ask(tool, forged.pop("signed with the key")), (200, "state-ok"), "a state that is signed with the key")
+    for why, value in forged.items():
+        tap.equal(ask(tool, value), (400, -32602), f"a state that is {why}")
     rows = [(tool, good, (200, "state-ok"), "ours"), (other, good, (400, -32602), "of another call")]
     rows += [(tool, bad, (400, -32602), why) for bad, why in (
         (flipped + "." + mac, "changed"), (payload + "." + mac[:-1], "cut"), (good + "-TAMPERED", "longer"),
@@ -156,7 +174,6 @@ def state(tap, server):
 
 def headers(tap, server):
     def b64(text):
-        import base64
         return "=?base64?" + base64.b64encode(text.encode()).decode() + "?="
 
     rows = (
