@@ -210,7 +210,7 @@ static bool id_equals(const struct call *c, const char *id, size_t len)
 
 	if (c->id_len == len && !memcmp(c->id, id, len))
 		return true;
-	if (!len || *id != '"' || *c->id != '"' ||
+	if (!len || !c->id_len || *id != '"' || *c->id != '"' ||
 	    (!memchr(id, '\\', len) && !memchr(c->id, '\\', c->id_len)))
 		return false;
 	a = json_parse(c->id, c->id_len, &why);
