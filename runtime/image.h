@@ -73,8 +73,8 @@ struct image_build {
 int image_bootstrap(const struct idrange *ids, const struct image_stage *stage,
 		    const struct image_build *build, struct err *e);
 
-/* image_finish() - files of rootfs/, links, mount points, nothing of the host left. With recipe NULL (an
- * imported tree) only the mount points. */
+/* image_finish() - files of rootfs/, links, mount points, a name for id 1000, nothing of the host left. With recipe
+ * NULL (an imported tree) only mount points and the name. */
 int image_finish(const struct idrange *ids, int rootfs_fd, const struct recipe *recipe,
 		 struct err *e);
 

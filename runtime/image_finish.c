@@ -19,6 +19,7 @@
 #include "runtime/base/str.h"
 #include "runtime/image.h"
 #include "runtime/image_box.h"
+#include "runtime/image_user.h"
 
 enum { DIR_FLAGS = O_RDONLY | O_DIRECTORY };
 
@@ -176,13 +177,14 @@ static int finish(void *ctx)
 {
 	const struct finish_ctx *c = ctx;
 	_cleanup_fd_ int root = open("/target", DIR_FLAGS | O_CLOEXEC);
+	const char *name;
 
 	(void)umask(0);
 	if (root < 0)
 		return failed(c, FINISH_CLEAN, "/target") < 0;
-	if (make_mount_points(c, root) < 0)
+	if (make_mount_points(c, root) < 0 || (c->recipe && put_recipe(c, root) < 0))
 		return 1;
-	return c->recipe && put_recipe(c, root) < 0;
+	return image_name_user(root, &name) < 0 && failed(c, FINISH_FILE, name) < 0;
 }
 
 static int explain(const struct finish_result *result, struct err *e)

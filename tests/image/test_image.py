@@ -172,6 +172,55 @@ def test_import(who):
     return True
 
 
+PASSWD = b"root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin"  # no line end
+USER = {"passwd": b"user:x:1000:1000::/home/user:/bin/bash\n", "group": b"user:x:1000:\n",
+        "shadow": b"user:*::0:99999:7:::\n"}
+
+
+def accounts(who, name):
+    """The three files of an image, None where there is no plain file."""
+    found = {}
+    for file in USER:
+        path = os.path.join(who.rootfs(name), "etc", file)
+        found[file] = None
+        if os.path.isfile(path) and not os.path.islink(path):
+            with open(path, "rb") as f:
+                found[file] = f.read()
+    return found
+
+
+def test_user_name(who):
+    """Id 1000 gets a name, unless somebody has it; what is no plain file is left alone, and never written through."""
+    r = import_rows(who, "named", [member("etc/passwd", data=PASSWD, mode=0o644, uid=3, gid=4),
+                                   member("etc/passwd-", tarfile.LNKTYPE, linkname="etc/passwd"),
+                                   member("etc/group", data=b"root:x:0:\n", mode=0o644),
+                                   member("etc/shadow", data=b"root:*:1:0:99999:7:::\n", mode=0o640, gid=42)])
+    found = accounts(who, "named")
+    ok(r.status == 0 and found == {"passwd": PASSWD + b"\n" + USER["passwd"], "group": b"root:x:0:\n" + USER["group"],
+                                   "shadow": b"root:*:1:0:99999:7:::\n" + USER["shadow"]}, "id 1000 has a name", found)
+    base = os.stat(who.rootfs("named")).st_uid
+    st = os.stat(os.path.join(who.rootfs("named"), "etc/passwd"))
+    shadow = os.stat(os.path.join(who.rootfs("named"), "etc/shadow"))
+    ok((st.st_uid - base, st.st_gid - base, st.st_mode & 0o7777) == (3, 4, 0o644) and
+       (shadow.st_gid - base, shadow.st_mode & 0o7777) == (42, 0o640), "owners and modes are kept", (st, shadow))
+    with open(os.path.join(who.rootfs("named"), "etc/passwd-"), "rb") as f:
+        ok(f.read() == PASSWD, "another name of the same file is not written through")
+    ok(sorted(os.listdir(os.path.join(who.rootfs("named"), "etc"))) == ["group", "os-release", "passwd", "passwd-", "shadow"],
+       "nothing else is left there")
+    taken = PASSWD + b"\nalice:x:1000:1000::/home/alice:/bin/sh\n"
+    group = b"root:x:0:\nuser:x:77:alice\n"
+    import_rows(who, "taken", [member("etc/passwd", data=taken), member("etc/group", data=group)])
+    found = accounts(who, "taken")
+    ok(found == {"passwd": taken, "group": group, "shadow": None}, "who has the id or the name keeps it", found)
+    r = import_rows(who, "odd", [member("etc/passwd", tarfile.SYMTYPE, linkname="os-release"), member("etc/group", tarfile.FIFOTYPE),
+                                 member("etc/shadow", tarfile.DIRTYPE)])
+    with open(os.path.join(who.rootfs("odd"), "etc/os-release"), "rb") as f:
+        ok(r.status == 0 and accounts(who, "odd") == {"passwd": None, "group": None, "shadow": None} and b"user" not in f.read(),
+           "a link, a pipe and a directory are left alone", r)
+    for name in ("named", "taken", "odd"):
+        who.run("image", "rm", name)
+
+
 def test_list(who):
     r = who.run("image", "list", "--json")
     rows = json.loads(r.out) if r.status == 0 else []
@@ -538,7 +587,7 @@ def test_workspace_hostile(who):
     ok(r.status == 1 and "more bytes" in r.err, "SANDBOX_DISK bounds an import", r)
 
 
-TESTS = (test_import, test_list, test_formats, test_hostile, test_bounds, test_refusals, test_round_trip,
+TESTS = (test_import, test_user_name, test_list, test_formats, test_hostile, test_bounds, test_refusals, test_round_trip,
          test_interrupted, test_two_at_once, test_workspace, test_workspace_hostile, test_in_use)
 
 
