@@ -360,11 +360,16 @@ int cgroup_leaf_open(struct cgroup_box *box, unsigned int i, struct err *e)
 	return box->leaf_fd[i];
 }
 
+void cgroup_leaf_spend(struct cgroup_box *box, unsigned int i)
+{
+	box->leaf_spent |= UINT32_C(1) << i;
+}
+
 int cgroup_leaf_kill(struct cgroup_box *box, unsigned int i)
 {
 	if (i >= CGROUP_LEAVES)
 		return kill_all(-1);
-	box->leaf_spent |= UINT32_C(1) << i;
+	cgroup_leaf_spend(box, i);
 	return kill_all(box->leaf_fd[i]);
 }
 

@@ -97,6 +97,8 @@ int cgroup_leaf_open(struct cgroup_box *box, unsigned int i, struct err *e);
  * 6.18), every process cloned by CLONE_INTO_CGROUP into a cgroup that was killed more often than the
  * cloner's own dies at birth. */
 int cgroup_leaf_kill(struct cgroup_box *box, unsigned int i);
+/* cgroup_leaf_spend() - somebody else has killed it: the same for the next cgroup_leaf_open(). */
+void cgroup_leaf_spend(struct cgroup_box *box, unsigned int i);
 /* Processes in a leaf now (0 = empty), -1 on error. */
 int cgroup_leaf_count(const struct cgroup_box *box, unsigned int i);
 int cgroup_box_count(const struct cgroup_box *box);

@@ -47,6 +47,15 @@ int enter_apply_rights(const struct enter_rights *rights)
 	return stage;
 }
 
+int enter_offer_to_oom(void)
+{
+	long r = rights_offer_to_oom();
+
+	if (r < 0)
+		errno = (int)-r;
+	return r < 0 ? -1 : 0;
+}
+
 /* Everything the joiner's first instructions need, complete before the clone. */
 struct spawn {
 	int from[SLOTS];

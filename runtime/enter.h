@@ -55,6 +55,10 @@ struct enter_rights {
  * Return: 0, or the failed stage with errno set. */
 int enter_apply_rights(const struct enter_rights *rights);
 
+/* enter_offer_to_oom() - have the calling process and what it starts killed first when the host has no
+ * memory left. Needs the host's /proc. Return: 0, -1. */
+int enter_offer_to_oom(void);
+
 /* One command, prepared by the keeper. Nothing is kept beyond the call that starts it. */
 struct enter_command {
 	int init_pidfd;

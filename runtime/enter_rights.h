@@ -4,7 +4,8 @@
  * Compiled into the keeper (process 1's last steps in launch.c's child) and into the joiner (every
  * command), so that neither can have rights the other has not. Runs inside, with every capability
  * over the sandbox's namespaces on entry and a sandbox process's rights on return. Raw system calls
- * on prepared bytes: no memory is allocated, nothing is looked up.
+ * on prepared bytes: no memory is allocated, nothing is looked up. The includer brings fcntl.h, the
+ * kernel's or the library's: they exclude each other.
  */
 #pragma once
 
@@ -62,6 +63,21 @@ static inline long rights_set_limit(const struct rights_limit *limit)
 	if (next.soft > next.hard)
 		next.soft = next.hard;
 	return RAW(__NR_prlimit64, 0, limit->resource, &next, NULL);
+}
+
+/* When the host runs out of memory, processes of sandboxes go first, whatever else is running and
+ * however small they are. Needs the host's /proc. Raising needs no privilege; where this process has
+ * CAP_SYS_RESOURCE over the host, what it starts cannot lower the value again. */
+static inline long rights_offer_to_oom(void)
+{
+	static const char path[] = "/proc/self/oom_score_adj", score[] = "1000";
+	long fd = RAW(__NR_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return fd;
+	r = RAW(__NR_write, fd, score, sizeof(score) - 1);
+	(void)RAW(__NR_close, fd);
+	return r < 0 ? r : 0;
 }
 
 static inline long rights_set_limits(void)

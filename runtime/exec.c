@@ -50,6 +50,18 @@ static void attach(struct command *cmd, struct sandbox *sb)
 	registry_busy(sb);
 }
 
+static void leave_leaf(struct command *cmd)
+{
+	struct sandbox *sb = cmd->sandbox;
+
+	if (cmd->leaf >= 0) {
+		cgroup_leaf_unmark(&sb->box, (unsigned int)cmd->leaf);
+		sb->leaf[cmd->leaf].commands--;
+		sb->leaf[cmd->leaf].last_ns = loop_now_ns();
+	}
+	cmd->leaf = -1;
+}
+
 void command_detach(struct command *cmd)
 {
 	struct sandbox *sb = cmd->sandbox;
@@ -64,12 +76,7 @@ void command_detach(struct command *cmd)
 			break;
 		}
 	}
-	if (cmd->leaf >= 0) {
-		cgroup_leaf_unmark(&sb->box, (unsigned int)cmd->leaf);
-		sb->leaf[cmd->leaf].commands--;
-		sb->leaf[cmd->leaf].last_ns = loop_now_ns();
-	}
-	cmd->leaf = -1;
+	leave_leaf(cmd);
 	cmd->sandbox = NULL;
 	registry_settle(sb);
 }
@@ -143,10 +150,9 @@ static int choose_leaf(struct sandbox *sb, bool *ret_shared)
 	return oldest;
 }
 
-static void start_in_leaf(struct command *cmd, int leaf, bool shared)
+static void take_leaf(struct command *cmd, int leaf, bool shared)
 {
 	struct sandbox *sb = cmd->sandbox;
-	struct err e = { 0 };
 
 	cmd->leaf = leaf;
 	if (leaf >= 0) {
@@ -155,6 +161,26 @@ static void start_in_leaf(struct command *cmd, int leaf, bool shared)
 	}
 	if (shared)
 		cmd->flags |= API_LEAF_SHARED;
+}
+
+int command_change_leaf(struct command *cmd)
+{
+	struct sandbox *sb = cmd->sandbox;
+	bool shared = false;
+	int leaf;
+
+	cgroup_leaf_spend(&sb->box, (unsigned int)cmd->leaf);
+	leave_leaf(cmd);
+	leaf = choose_leaf(sb, &shared);
+	take_leaf(cmd, leaf, shared);
+	return leaf < 0 ? -1 : 0;
+}
+
+static void start_in_leaf(struct command *cmd, int leaf, bool shared)
+{
+	struct err e = { 0 };
+
+	take_leaf(cmd, leaf, shared);
 	if (command_start(cmd, &e) < 0)
 		command_refuse(cmd, &e);
 }

@@ -95,6 +95,9 @@ int command_start(struct command *cmd, struct err *e);
  * made or may still make is killed; its leaf stays taken until the joiner is reaped. */
 void command_give_up(struct command *cmd, bool kill);
 
+/* command_change_leaf() - somebody else has killed its leaf: into another one. Return: 0, -1 (there is none). */
+int command_change_leaf(struct command *cmd);
+
 /* command_started() - it has executed. */
 void command_started(struct command *cmd);
 

@@ -422,16 +422,29 @@ int command_watch(struct command *cmd, pid_t pid)
 	return reap_watch(cmd->reg->reaper, &cmd->child, pid, on_child_reaped, cmd);
 }
 
-/* The process limit is reached: a rescue command (pkill) must still start (M 17). */
-static int try_again(struct command *cmd, struct err *e)
+/* Before its first instruction: the process limit is reached, or somebody else has killed the leaf. */
+static bool may_try_again(const struct command *cmd, uint32_t stage, int error)
+{
+	return stage == ENTER_CLONE && (error == EAGAIN || error == ECANCELED) && cmd->leaf >= 0 &&
+	       cmd->tries < EXEC_CLONE_TRIES;
+}
+
+/* A rescue command (pkill) must still start in a full sandbox (M 17). A leaf that a cgroup.kill of
+ * somebody else has hit would kill every command from now on, see cgroup_leaf_kill(). */
+static int try_again(struct command *cmd, int error, struct err *e)
 {
 	close_status(cmd);
+	reap_forget(cmd->reg->reaper, &cmd->child);
+	cmd->exited = false;
 	if (cmd->joiner) { /* it exits by itself; the next one uses the same leaf */
 		cmd->joiner->command = NULL;
 		cmd->joiner = NULL;
 	}
 	cmd->tries++;
-	cmd->reserved = cgroup_pids_reserve(&cmd->sandbox->box, true) == 0;
+	if (error == ECANCELED && command_change_leaf(cmd) < 0)
+		return -1;
+	if (error == EAGAIN)
+		cmd->reserved = cgroup_pids_reserve(&cmd->sandbox->box, true) == 0;
 	return try_start(cmd, e);
 }
 
@@ -482,8 +495,7 @@ static void on_failed(struct command *cmd, uint32_t stage, int error)
 	struct sandbox *sb = cmd->sandbox;
 	struct err e = { 0 };
 
-	if (stage == ENTER_CLONE && error == EAGAIN && cmd->leaf >= 0 &&
-	    cmd->tries < EXEC_CLONE_TRIES && try_again(cmd, &e) == 0)
+	if (may_try_again(cmd, stage, error) && try_again(cmd, error, &e) == 0)
 		return;
 	if (stage == ENTER_EXEC && cmd->mode == API_EXEC_ARGV && strchr(cmd->text, '/')) {
 		fail_like_a_shell(cmd, error);

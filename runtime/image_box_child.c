@@ -99,6 +99,8 @@ static int step_ids(const struct box_child *c)
 
 	if (fd_read_full(c->go_fd, &byte, 1) != 1)
 		return -1; /* the parent failed or is gone */
+	if (enter_offer_to_oom() < 0) /* by the id it still has: the file is that one's */
+		return -1;
 	if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
 		return -1;
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

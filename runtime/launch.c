@@ -71,7 +71,7 @@ static int start_session(struct launch_child *c)
 
 	(void)sigemptyset(&none);
 	(void)umask(0); /* modes below are meant as written */
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setsid() < 0 ||
+	if (enter_offer_to_oom() < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setsid() < 0 ||
 	    sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return -1;
 	/* A new UTS namespace starts with the host's names. */

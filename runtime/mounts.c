@@ -23,7 +23,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +33,7 @@
 /* One page per inode on average, and never so few that a small file system is useless. */
 enum { BYTES_PER_INODE = 4096, INODES_MIN = 1024 };
 
+#define DEVICES	  "n" /* below the scratch mount: the nodes that /dev is made of */
 #define MASK_DIR  "e"   /* below the scratch mount: read-only, holds the two masks */
 #define MASK_NONE "e/d" /* an empty directory */
 #define MASK_FILE "e/f" /* an empty file */
@@ -97,6 +97,7 @@ static void mounts_clear(struct mounts *m)
 {
 	memset(m, 0, sizeof(*m));
 	m->lower_tree_fd = m->layer_tree_fd = m->workspace_tree_fd = m->output_tree_fd = -1;
+	m->devices_fd = -1;
 	m->scratch_fd = m->root_fd = m->proc_fd = m->dev_fd = m->proc_sys_fd = -1;
 	for (int i = 0; i < PROJECT_MAX; i++)
 		m->project_tree_fd[i] = -1;
@@ -144,6 +145,7 @@ int mounts_prepare(struct mounts *m, const struct mounts_sources *src,
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	(void)snprintf(m->aside_suffix, sizeof(m->aside_suffix), "-%" PRIu64 ".%09ld",
 		       (uint64_t)now.tv_sec, now.tv_nsec);
+	mounts_part_devices(m, src->ids);
 	if (clone_tree(src->lower_fd, MOUNT_ATTR_RDONLY, &m->lower_tree_fd, "image", e) < 0 ||
 	    translate_tree(m->lower_tree_fd, src->lower_ns_fd, e) < 0 ||
 	    clone_tree(src->layer_fd, 0, &m->layer_tree_fd, "layer", e) < 0 ||
@@ -164,6 +166,7 @@ void mounts_done(struct mounts *m)
 	close_fd(&m->layer_tree_fd);
 	close_fd(&m->workspace_tree_fd);
 	close_fd(&m->output_tree_fd);
+	close_fd(&m->devices_fd);
 	for (int i = 0; i < PROJECT_MAX; i++)
 		close_fd(&m->project_tree_fd[i]);
 }
@@ -186,7 +189,7 @@ int mounts_part_fs(const char *type, const struct mounts_option *options, size_t
 	return fsmount(fs_fd, FSMOUNT_CLOEXEC, attributes);
 }
 
-static int make_tmpfs(const char *mode, const char *bytes, const char *inodes,
+int mounts_part_tmpfs(const char *mode, const char *bytes, const char *inodes,
 		      unsigned int attributes)
 {
 	const struct mounts_option options[] = {
@@ -242,6 +245,8 @@ static int fill_scratch(const struct mounts *m)
 					    OVERLAY_ROOT,  MASK_DIR,	  MASK_NONE };
 	_cleanup_fd_ int skeleton_fd = -1, file_fd = -1;
 
+	if (m->devices_fd >= 0 && mkdirat(m->scratch_fd, DEVICES, 0700) < 0)
+		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
 		if (mkdirat(m->scratch_fd, dirs[i], 0755) < 0)
 			return -1;
@@ -283,6 +288,10 @@ int mounts_scratch(struct mounts *m)
 	    move_mount(m->scratch_fd, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return -1;
 	if (fill_scratch(m) < 0 || attach_masks(m) < 0)
+		return -1;
+	m->object = "/dev";
+	if (m->devices_fd >= 0 &&
+	    move_mount(m->devices_fd, "", m->scratch_fd, DEVICES, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return -1;
 	m->object = "image";
 	if (move_mount(m->lower_tree_fd, "", m->scratch_fd, OVERLAY_LOWER,
@@ -362,87 +371,12 @@ int mounts_proc(struct mounts *m)
 	return mounts_part_attach(m, MOUNTS_TARGET_PROC, m->proc_fd);
 }
 
-static const struct device {
-	const char *path, *name;
-	unsigned int major, minor;
-} devices[] = {
-	{ "/dev/null", "null", 1, 3 },	   { "/dev/zero", "zero", 1, 5 },
-	{ "/dev/full", "full", 1, 7 },	   { "/dev/random", "random", 1, 8 },
-	{ "/dev/urandom", "urandom", 1, 9 }, { "/dev/tty", "tty", 5, 0 },
-};
-
-static const struct link {
-	const char *name, *text;
-} device_links[] = {
-	{ "fd", "/proc/self/fd" },	 { "stdin", "/proc/self/fd/0" },
-	{ "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
-	{ "ptmx", "pts/ptmx" },
-};
-
-/* bind_device() - the host's node, after looking at what it is: a container host may have put
- * something else in its place. Read-only keeps the sandbox from touching the host's inode (times,
- * attributes) and does not keep it from writing to the device, locking the node or watching it. */
-static int bind_device(struct mounts *m, const struct device *device)
-{
-	struct mount_attr attr = {
-		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
-	};
-	_cleanup_fd_ int fd = -1, place_fd = -1;
-	struct stat st;
-
-	m->object = device->path;
-	fd = open_tree(AT_FDCWD, device->path,
-		       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -1;
-	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(device->major, device->minor)) {
-		errno = ENODEV;
-		return -1;
-	}
-	place_fd = openat(m->dev_fd, device->name, O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC, 0444);
-	if (place_fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
-		return -1;
-	return move_mount(fd, "", m->dev_fd, device->name, MOVE_MOUNT_F_EMPTY_PATH);
-}
-
-static int mount_devpts(struct mounts *m)
-{
-	/* An instance of its own is the default since Linux 4.7. gid 5 is Debian's tty. */
-	const struct mounts_option options[] = {
-		{ "mode", "620" }, { "gid", "5" }, { "ptmxmode", "666" }, { "max", "64" }
-	};
-	_cleanup_fd_ int fd = -1;
-
-	m->object = "/dev/pts";
-	fd = mounts_part_fs("devpts", options, ARRAY_SIZE(options), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	if (fd < 0 || mkdirat(m->dev_fd, "pts", 0755) < 0)
-		return -1;
-	return move_mount(fd, "", m->dev_fd, "pts", MOVE_MOUNT_F_EMPTY_PATH);
-}
-
-int mounts_dev(struct mounts *m)
-{
-	m->dev_fd = make_tmpfs("0755", "65536", "64", MOUNT_ATTR_NOEXEC);
-	if (mounts_part_attach(m, MOUNTS_TARGET_DEV, m->dev_fd) < 0)
-		return -1;
-	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
-		if (bind_device(m, &devices[i]) < 0)
-			return -1;
-	}
-	m->object = "/dev";
-	for (size_t i = 0; i < ARRAY_SIZE(device_links); i++) {
-		if (symlinkat(device_links[i].text, m->dev_fd, device_links[i].name) < 0)
-			return -1;
-	}
-	return mount_devpts(m);
-}
-
 static int mount_shm(struct mounts *m)
 {
 	_cleanup_fd_ int fd = -1;
 
 	m->object = "/dev/shm";
-	fd = make_tmpfs("1777", m->shm_bytes, m->shm_inodes,
+	fd = mounts_part_tmpfs("1777", m->shm_bytes, m->shm_inodes,
 			m->tmp_noexec ? MOUNT_ATTR_NOEXEC : 0);
 	if (fd < 0 || mkdirat(m->dev_fd, "shm", 0755) < 0)
 		return -1;
@@ -452,12 +386,12 @@ static int mount_shm(struct mounts *m)
 int mounts_tmpfs(struct mounts *m)
 {
 	unsigned int noexec = m->tmp_noexec ? MOUNT_ATTR_NOEXEC : 0;
-	_cleanup_fd_ int tmp_fd = make_tmpfs("1777", m->tmp_bytes, m->tmp_inodes, noexec);
+	_cleanup_fd_ int tmp_fd = mounts_part_tmpfs("1777", m->tmp_bytes, m->tmp_inodes, noexec);
 	_cleanup_fd_ int run_fd = -1;
 
 	if (mounts_part_attach(m, MOUNTS_TARGET_TMP, tmp_fd) < 0)
 		return -1;
-	run_fd = make_tmpfs("0755", m->run_bytes, m->run_inodes, noexec);
+	run_fd = mounts_part_tmpfs("0755", m->run_bytes, m->run_inodes, noexec);
 	if (mounts_part_attach(m, MOUNTS_TARGET_RUN, run_fd) < 0)
 		return -1;
 	if (mkdirat(run_fd, "lock", 01777) < 0) /* /var/lock leads here on Debian */
@@ -476,7 +410,7 @@ int mounts_workspace(struct mounts *m)
 		return -1;
 	if (m->workspace_tree_fd >= 0)
 		return mounts_part_attach(m, MOUNTS_TARGET_WORKSPACE, m->workspace_tree_fd);
-	fd = make_tmpfs(m->as_user ? "1777" : "0755", m->workspace_bytes, m->workspace_inodes, 0);
+	fd = mounts_part_tmpfs(m->as_user ? "1777" : "0755", m->workspace_bytes, m->workspace_inodes, 0);
 	return mounts_part_attach(m, MOUNTS_TARGET_WORKSPACE, fd);
 }
 

@@ -41,6 +41,7 @@ enum { MOUNTS_NUMBER_MAX = 24, MOUNTS_ASIDE_MAX = 48 };
 struct mounts {
 	/* made by the keeper */
 	int lower_tree_fd, layer_tree_fd, workspace_tree_fd, output_tree_fd; /* detached mounts */
+	int devices_fd; /* a detached mount of nodes of its own; the child may open the host's instead */
 	int project_tree_fd[PROJECT_MAX]; /* below /mnt; -1: not there, or the workspace */
 	char project_name[PROJECT_MAX][PROJECT_TARGET_MAX];
 	bool has_mnt, workspace_is_project;

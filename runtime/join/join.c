@@ -22,7 +22,6 @@
  * checked-in list.
  */
 #include <linux/capability.h>
-#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/errno.h>
 #include <linux/fcntl.h>
@@ -288,6 +287,7 @@ void __attribute__((noreturn, used)) join_main(long *stack)
 	step(ENTER_STDIO, RAW(__NR_fcntl, SLOT_STATUS, F_SETFD, FD_CLOEXEC));
 	step(ENTER_JOIN, read_plan());
 	(void)RAW(__NR_umask, FILE_MODE_MASK);
+	step(ENTER_RLIMITS, rights_offer_to_oom()); /* the last time the host's /proc is there */
 	step(ENTER_JOIN, join_namespaces());
 	joiner.stage = ENTER_CLONE;
 	pid = clone_command();

@@ -41,6 +41,8 @@ def attack(t, w):
     for name in mine:
         t.ok(mine[name] != os.readlink("/proc/self/ns/" + name) or name.startswith("time"),
              "namespace %s is not the host's" % name)
+    reply = client.run(label, "cat /proc/[0-9]*/oom_score_adj | sort | uniq")
+    t.same(reply.output, "1000\n", "whoever needs memory on the host comes before every process of a sandbox")
     reply = client.run(label, program)
     t.same(dict(line.split(" ", 1) for line in reply.output.splitlines()), STATE, "what status does not show")
     reply = client.run(label, "cat /proc/1/setgroups; cat /proc/self/uid_map; id -G; umask; hostname")

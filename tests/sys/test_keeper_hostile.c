@@ -5,6 +5,8 @@
 #include "runtime/base/str.h"
 
 static struct reply r;
+
+enum { KILL_ROUNDS = 60 };
 static const struct exec_options plain;
 
 #define CALM "calm-0a1b2c"
@@ -391,6 +393,41 @@ static void test_frozen(struct kt *t)
 	tap_ok(begin < 2000, "nor much time (%" PRIu64 " ms)", begin);
 }
 
+/* A leaf that somebody else has killed, the host's administrator say: kernels since 6.14 let everything
+ * die at birth that is cloned into it from then on. */
+static void test_killed_leaf(struct kt *t)
+{
+	struct keeper_proc k;
+	char path[128];
+	unsigned int strange = 0;
+
+	if (!t->limited) {
+		tap_skip("a killed leaf", "no cgroup");
+		return;
+	}
+	keeper_start_proc(t, &t->settings, KEEPER_ONCE, &k);
+	kt_exec(k.sock, EVIL, "true", plain, &r);
+	(void)snprintf(path, sizeof(path), "%s/%s/exec-0/cgroup.kill", OWNER_DEFAULT, EVIL);
+	tap_int(fd_write_file_at(t->tree.root_fd, path, "1"), 0, "a command's cgroup is killed while it is empty");
+	kt_exec(k.sock, EVIL, "echo born", plain, &r);
+	tap_str(r.text, "born\n", "the next command is not killed with it");
+	reply_close(&r);
+	for (uint64_t i = 1; i <= KILL_ROUNDS; i++) {
+		kt_exec_send(k.sock, i, EVIL, "echo born", 9, plain);
+		(void)poll(NULL, 0, (int)(i % 4)); /* before, at and after its birth */
+		(void)fd_write_file_at(t->tree.root_fd, path, "1");
+		expect_id(k.sock, i);
+		strange += r.h.op == API_FAILED ? strstr(r.failed.error.message, "killed before") == NULL :
+						  r.done.exit_code != 0 && r.done.exit_code != 128 + SIGKILL;
+		reply_close(&r);
+	}
+	tap_int(strange, 0, "hit before, at and after its birth a command runs, or is said to have been killed");
+	kt_exec(k.sock, EVIL, "echo alive; ls /proc | grep -c '^[0-9]'", plain, &r);
+	tap_str(r.text, "alive\n4\n", "and whatever was hit, the next one runs, alone");
+	reply_close(&r);
+	tap_int(keeper_end_proc(&k, NULL), 0, "the keeper ends");
+}
+
 /* ---- what is left ---- */
 
 static unsigned int count_mounts(void)
@@ -482,6 +519,7 @@ int main(int argc, char **argv)
 	test_rude(&t);
 	test_attacks(&t);
 	test_frozen(&t);
+	test_killed_leaf(&t);
 	test_leaks(&t);
 	kt_close(&t);
 	return tap_done();
