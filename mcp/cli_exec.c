@@ -339,8 +339,9 @@ static void print_notes(const struct api_exec_done *done)
 	for (uint32_t i = 0; i < done->blocked_count && i < API_BLOCKED_MAX; i++)
 		fprintf(stderr, "mcp-sandbox: blocked: %.*s\n", API_BLOCKED_TEXT_MAX - 1, done->blocked[i]);
 	if (done->not_enforced)
-		fprintf(stderr, "mcp-sandbox: limits not enforced: %s\n",
-			not_enforced_text(done->not_enforced));
+		fprintf(stderr, "mcp-sandbox: limits not enforced: %s%s%s\n", not_enforced_text(done->not_enforced),
+			(done->not_enforced & CGROUP_ALL) && (done->not_enforced & LIMIT_DISK) ? ", " : "",
+			done->not_enforced & LIMIT_DISK ? "disk" : "");
 }
 
 static int run_session(struct session *s, const struct exec_request *r, struct err *e)

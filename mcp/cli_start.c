@@ -120,9 +120,20 @@ static int start_trust(const struct cli_call *call, struct start *s, struct err 
 	return 0;
 }
 
+/* Whoever gives the number means it to hold. The default says nothing of the kind, and a host must not
+ * be refused for it: its disk is kept from running full by SANDBOX_MIN_FREE. */
+static int refuse_disk_limit(const struct settings *s, struct err *e)
+{
+	if (!s->disk_wanted || s->limits_best_effort)
+		return 0;
+	err_set(e, ERR_CONFIG, "cannot limit disk space: this version can hold no running sandbox to SANDBOX_DISK");
+	return err_remedy(e, "give SANDBOX_DISK to \"workspace import\" only and leave the rest to SANDBOX_MIN_FREE, or "
+			     "set SANDBOX_LIMITS=best-effort to run without this limit");
+}
+
 int start_place(struct cli_call *call, struct start *s, struct err *e)
 {
-	if (read_mounts(call, &s->settings, e) < 0)
+	if (refuse_disk_limit(&s->settings, e) < 0 || read_mounts(call, &s->settings, e) < 0)
 		return -1;
 	if (start_cgroup(call, s, e) < 0 || start_ids(call, s, e) < 0)
 		return -1;

@@ -461,6 +461,8 @@ int config_settings(const struct config *c, struct settings *ret, struct err *e)
 			.disk_bytes = config_number(c, CONFIG_DISK),
 		},
 		.limits_best_effort = config_number(c, CONFIG_LIMITS) == 1,
+		.disk_wanted = c->value[CONFIG_DISK].source != CONFIG_FROM_DEFAULT &&
+			       config_text(c, CONFIG_DISK)[0] != '\0',
 		.net = (enum net_mode)config_number(c, CONFIG_NET),
 		.max_sandboxes = (uint32_t)config_number(c, CONFIG_MAX),
 		.idle_ms = config_number(c, CONFIG_IDLE),

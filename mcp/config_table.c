@@ -225,7 +225,9 @@ const struct config_row config_table[CONFIG_COUNT] = {
 			  .by_profile = profile_pids,
 			  .help = "processes and threads in a sandbox (pids.max)" },
 	[CONFIG_DISK] = { "SANDBOX_DISK", "disk", CONFIG_TYPE_SIZE, "10G", 64 * MIB,
-			  1024 * 1024 * GIB, .help = "bound of a workspace import; a running sandbox is not held to it by this version" },
+			  1024 * 1024 * GIB,
+			  .help = "bound of a workspace import; no running sandbox can be held to it, so with a "
+				  "value given here none starts but under `SANDBOX_LIMITS=best-effort`" },
 	[CONFIG_LIMITS] = { "SANDBOX_LIMITS", "limits", CONFIG_TYPE_CHOICE, "enforce",
 			    .choices = limits_choices, .max = 1,
 			    .help = "best-effort starts without a limit the host cannot set, and every "

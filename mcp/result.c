@@ -37,6 +37,7 @@ void result_controllers(struct buf *b, uint32_t bits)
 		{ CGROUP_MEMORY, "memory" },
 		{ CGROUP_PIDS, "pids" },
 		{ CGROUP_CPU, "cpu" },
+		{ LIMIT_DISK, "disk" },
 	};
 
 	write_bits(b, bits, names, sizeof(names) / sizeof(names[0]));

@@ -80,7 +80,7 @@ struct api_hello {
 	char profile[16];
 	char image[NAME_MAX_LEN];
 	struct limits limits;
-	uint32_t not_enforced; /* CGROUP_* bits asked for but missing (best-effort) */
+	uint32_t not_enforced; /* CGROUP_* bits and LIMIT_DISK asked for but missing (best-effort) */
 	uint32_t net;
 	uint32_t max_sandboxes;
 	uint32_t as_user; /* commands run as an ordinary user unless API_EXEC_ROOT asks otherwise */

@@ -249,7 +249,8 @@ static void send_answer(struct command *cmd)
 		.exit_code = exit_code_of(cmd),
 		.flags = cmd->flags,
 		.replaced = (cmd->flags & API_CREATED) ? sb->launch.replaced : 0,
-		.not_enforced = CGROUP_ALL & ~sb->box.enforced,
+		.not_enforced = (CGROUP_ALL & ~sb->box.enforced) |
+				(cmd->reg->settings->disk_wanted ? LIMIT_DISK : 0),
 		.pids_limit = limits->pids,
 		.timeout_ms = cmd->timeout_ms,
 		.memory_limit_bytes = limits->memory_bytes,

@@ -63,7 +63,7 @@ void keeper_say_hello(struct keeper *k, struct peer *p)
 	const struct settings *s = k->settings;
 	struct api_hello msg = {
 		.limits = s->limits,
-		.not_enforced = CGROUP_ALL & ~k->start->cgroup->controllers,
+		.not_enforced = (CGROUP_ALL & ~k->start->cgroup->controllers) | (s->disk_wanted ? LIMIT_DISK : 0),
 		.net = s->net,
 		.max_sandboxes = s->max_sandboxes,
 		.timeout_default_ms = s->timeout_default_ms,

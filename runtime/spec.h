@@ -32,6 +32,8 @@ enum { /* bytes of the network settings */
 
 /* Controllers: what a sandbox was given, asked for, or is missing. */
 enum { CGROUP_MEMORY = 1, CGROUP_PIDS = 2, CGROUP_CPU = 4, CGROUP_ALL = 7 };
+/* Beside them in what a client is told about limits that are missing; no cgroup has it. */
+enum { LIMIT_DISK = 8 };
 
 /* Mount points that something inside had replaced and that were renamed aside (bit per name). */
 enum { LAUNCH_REPLACED_PROC = 1, LAUNCH_REPLACED_DEV = 2, LAUNCH_REPLACED_SYS = 4,
@@ -88,6 +90,7 @@ struct settings {
 	const struct profile *profile;
 	struct limits limits;        /* the profile's, with the operator's overrides */
 	bool limits_best_effort;     /* SANDBOX_LIMITS=best-effort */
+	bool disk_wanted;            /* SANDBOX_DISK was given; nothing holds a running sandbox to it */
 	enum net_mode net;
 	uint32_t max_sandboxes;
 	uint64_t idle_ms;            /* SANDBOX_IDLE */

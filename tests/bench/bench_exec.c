@@ -9,17 +9,10 @@
 #include <spawn.h>
 #include <sys/resource.h>
 
+#include "tests/bench/figures.h"
 #include "tests/sys/cell.h"
 
 enum { WAYS = 2, PROGRAMS = 2, ROUNDS_DEFAULT = 1000, ROUNDS_MAX = 100000, WARM_UP = 20 };
-
-static double now_us(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
 
 /* Processor time of this process and its reaped children: what a busy machine distorts least. */
 static double cpu_us(void)
@@ -76,13 +69,6 @@ static int run_enter(const struct cell *cell, char *const *argv)
 
 static int (*const ways[WAYS])(const struct cell *, char *const *) = {run_spawn, run_enter};
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static int copy_program(const struct cell *cell, const char *from, char *to, size_t size)
 {
 	_cleanup_fd_ int in = open(from, O_RDONLY | O_CLOEXEC), out = -1;
@@ -116,12 +102,11 @@ static int measure(const struct cell *cell, char *const argv[PROGRAMS][2], int r
 
 static void report(const char *name, int rounds, double *sample[WAYS], const double cpu[WAYS])
 {
-	for (int way = 0; way < WAYS; way++)
-		qsort(sample[way], (size_t)rounds, sizeof(double), compare);
-	double spawn = sample[0][rounds / 2], enter = sample[1][rounds / 2];
+	size_t count = (size_t)rounds;
+	double spawn = quantile(sample[0], count, 0.5), enter = quantile(sample[1], count, 0.5);
 	printf("%-10s posix_spawn %7.1f us   sandbox %7.1f us   ratio %.2f   p99 %.1f, %.1f us\n",
-	       name, spawn, enter, enter / spawn, sample[0][rounds * 99 / 100],
-	       sample[1][rounds * 99 / 100]);
+	       name, spawn, enter, enter / spawn, quantile(sample[0], count, 0.99),
+	       quantile(sample[1], count, 0.99));
 	printf("%-10s   fastest  %7.1f              %7.1f         %.2f\n", "", sample[0][0],
 	       sample[1][0], sample[1][0] / sample[0][0]);
 	printf("%-10s   processor%7.1f              %7.1f         %.2f\n", "", cpu[0], cpu[1],

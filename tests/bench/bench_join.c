@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/sys.h"
@@ -19,14 +18,7 @@
 #include "runtime/enter.h"
 #include "runtime/seccomp.h"
 #include "runtime/spec.h"
-
-static double now_us(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
+#include "tests/bench/figures.h"
 
 static pid_t wait_for_exec(int status_fd)
 {

@@ -5,8 +5,8 @@
  * with a default route. One JSON object on standard output; times in microseconds.
  */
 #include <spawn.h>
-#include <time.h>
 
+#include "tests/bench/figures.h"
 #include "tests/sys/box.h"
 
 enum { ROUNDS_DEFAULT = 200, ROUNDS_MAX = 5000, ARGS_MAX = 16 };
@@ -14,27 +14,6 @@ enum { ROUNDS_DEFAULT = 200, ROUNDS_MAX = 5000, ARGS_MAX = 16 };
 extern char **environ;
 
 static double none_us[ROUNDS_MAX], internet_us[ROUNDS_MAX];
-
-static double now_us(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double quantile(double *values, size_t count, double q)
-{
-	qsort(values, count, sizeof(values[0]), compare);
-	return values[(size_t)((double)(count - 1) * q)];
-}
 
 static void ip(const char *line)
 {

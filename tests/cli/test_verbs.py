@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -226,6 +227,7 @@ def test_refused_server(t, w):
     """What ends a start is also the answer to the client's first request."""
     for env, status, text in (({"SANDBOX_MAX": "0"}, 78, "SANDBOX_MAX"),
                               ({"SANDBOX_NET_ALLOW": "**.org"}, 78, "SANDBOX_NET_ALLOW"),
+                              ({"SANDBOX_DISK": "1G", "SANDBOX_LIMITS": "enforce"}, 78, "SANDBOX_DISK"),
                               ({"SANDBOX_CGROUP": "/nonexistent", "SANDBOX_LIMITS": "enforce"}, 1, "cgroup")):
         request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}
@@ -234,6 +236,16 @@ def test_refused_server(t, w):
         t.ok(text in json.dumps(answer.get("error", "")), "stdio with %s: answers with the reason" % env, done)
         t.ok(text in done.err, "  says it on standard error", done)
         t.ok(done.status == status or status == 1 and done.status != 0, "  and ends with %d" % status, done)
+
+
+def test_disk_limit(t, w):
+    """The default claims nothing and stops nobody; a number somebody gave is never silently not kept."""
+    done = w.run("exec", "disk", "--", "true", env={"SANDBOX_LIMITS": "best-effort"})
+    t.ok(done.status == 0 and "disk" not in done.err, "exec: without SANDBOX_DISK nothing is said about disk", done)
+    w.run("stop", "disk")
+    done = w.run("exec", "disk", "--", "true", env={"SANDBOX_LIMITS": "best-effort", "SANDBOX_DISK": "1G"})
+    t.ok(done.status == 0 and re.search("not enforced: .*disk", done.err), "with it, best-effort: the result says so", done)
+    w.run("stop", "disk")
 
 
 def test_doctor(t, w):
@@ -256,6 +268,6 @@ def test_doctor(t, w):
 
 TESTS = (test_statuses, test_words, test_streams, test_full_disk, test_dashes, test_ends, test_long_commands,
          test_shared_label, test_files,
-         test_refusals, test_settings, test_refused_server, test_doctor)
+         test_refusals, test_settings, test_refused_server, test_disk_limit, test_doctor)
 
 each.main(TESTS)
