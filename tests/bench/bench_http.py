@@ -23,6 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "proto"))
 from http_client import Server, request  # noqa: E402
 
 CONNECTIONS = 1000
+TLS_CONNECTIONS = 300
 FILE_SIZE = 256 << 20
 LARGE_SIZE = 1 << 30
 
@@ -42,19 +43,36 @@ def p50_us(server, rounds):
     return statistics.median(took)
 
 
-def idle_connections(program):
-    server = Server(program)
+def idle_kib(count, *command):
+    """What the server's memory grows by for a connection that has had an answer and waits for the next request."""
+    server = Server(*command)
     server.ask(request("/about"))
-    before = server.rss()
-    clients = [server.connect() for _ in range(CONNECTIONS)]
-    for c in clients:
-        c.send(request("/about"))
-        c.reply()
+    before, clients = server.rss(), []
+    for _ in range(count):
+        clients.append(server.connect())
+        clients[-1].send(request("/about"))
+        clients[-1].reply()
     after = server.rss()
+    if server.counts()["connections"] <= count:
+        sys.exit("bench: the server has closed connections meanwhile")
     for c in clients:
         c.close()
     server.end()
-    return {"idle_connection_kib": figure((after - before) / CONNECTIONS, 20, connections=CONNECTIONS)}
+    return (after - before) / count
+
+
+def idle_connections(program):
+    figures = {"idle_connection_kib": figure(idle_kib(CONNECTIONS, program), 20, connections=CONNECTIONS)}
+    if not shutil.which("openssl"):
+        return figures
+    with tempfile.TemporaryDirectory(prefix="bench-tls-") as directory:
+        chain, key = os.path.join(directory, "chain.pem"), os.path.join(directory, "key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-keyout", key, "-out", chain, "-days", "3", "-subj", "/CN=localhost"],
+                       check=True, capture_output=True)
+        figures["idle_tls_connection_kib"] = figure(idle_kib(TLS_CONNECTIONS, program, "--tls", chain, key), 20,
+                                                    connections=TLS_CONNECTIONS)
+    return figures
 
 
 def slow_clients(program, rounds):

@@ -5,7 +5,6 @@
  * owner's label is DIRECTORY/OWNER/KEY. Files named "slow" take a second to open. Serves until standard
  * input ends; "link OWNER KEY PATH" on it prints a link.
  */
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,18 +23,13 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/log.h"
+#include "tests/proto/listen.h"
 
 static struct http_server server;
 static struct keeper_client keeper;
 static struct links links;
 static struct downloads downloads;
 static struct loop *loop;
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 /* ---- the keeper ---- */
 
@@ -143,20 +137,6 @@ static void on_input(struct loop_source *source, uint32_t events)
 	}
 	line[n] = '\0';
 	print_link(line);
-}
-
-static int listen_somewhere(void)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(a);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) < 0 || listen(fd, 4096) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&a, &len) < 0)
-		die("listen");
-	printf("%u\n", ntohs(a.sin_port));
-	fflush(stdout);
-	return fd;
 }
 
 int main(int argc, char **argv)

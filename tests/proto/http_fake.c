@@ -4,7 +4,6 @@
  * "http-fake [--tls CHAIN KEY] [FILE]" listens on 127.0.0.1, prints its port and serves until standard
  * input ends. SIGHUP reads CHAIN and KEY again.
  */
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +19,7 @@
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/log.h"
+#include "tests/proto/listen.h"
 
 struct work { /* an exchange that is answered later */
 	struct http_exchange *x;
@@ -33,12 +32,6 @@ static struct http_server server;
 static struct loop *loop;
 static const char *chain_path, *key_path, *file_path;
 static unsigned long heads, requests, gone, ready, works;
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 static bool starts_with(struct http_text t, const char *text)
 {
@@ -275,20 +268,6 @@ static void on_signal(struct loop_source *source, uint32_t events)
 	(void)events;
 	if (read(source->fd, &si, sizeof(si)) == sizeof(si))
 		load_identity();
-}
-
-static int listen_somewhere(void)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(a);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) < 0 || listen(fd, 4096) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&a, &len) < 0)
-		die("listen");
-	printf("%u\n", ntohs(a.sin_port));
-	fflush(stdout);
-	return fd;
 }
 
 int main(int argc, char **argv)
