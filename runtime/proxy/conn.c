@@ -460,15 +460,29 @@ static int set_events(struct loop_source *s, bool in, bool out)
 	return s->fd < 0 || s->events == events ? 0 : loop_modify(s, events);
 }
 
+static uint64_t bytes_moved(const struct conn *c)
+{
+	return c->up.bytes + c->down.bytes;
+}
+
+/* A side that has hung up is not watched any more: nobody would say that the rest of its last words can
+ * be read. There is as much of them as a socket holds. */
+static bool has_last_words(const struct conn *c)
+{
+	return (c->server_fd >= 0 && c->server.fd < 0 && c->down.want_read) ||
+	       (c->client.fd < 0 && c->up.want_read);
+}
+
 void conn_step(struct conn *c)
 {
-	uint64_t before = c->up.bytes + c->down.bytes;
+	uint64_t before = bytes_moved(c), last;
 	int r;
 
-	do
+	do {
+		last = bytes_moved(c);
 		r = step_once(c);
-	while (r > 0);
-	if (c->up.bytes + c->down.bytes != before)
+	} while (r > 0 || (r == 0 && bytes_moved(c) != last && has_last_words(c)));
+	if (bytes_moved(c) != before)
 		c->active_ns = loop_now_ns();
 	if (r == 0 &&
 	    (set_events(&c->client, reads_client(c), c->to_client.len > 0 || c->down.want_write) < 0 ||

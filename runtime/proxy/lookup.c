@@ -138,10 +138,14 @@ static int open_query(struct lookup_query *q, int type, uint32_t events, loop_so
 {
 	struct lookup *l = q->lookup;
 	struct sockaddr_storage ss;
-	socklen_t len = net_addr_sockaddr(server_of(l), DNS_PORT, &ss);
-	_cleanup_fd_ int fd = socket(ss.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_cleanup_fd_ int fd = -1;
 	struct err ignored;
+	socklen_t len;
 
+	if (l->proxy->server_count == 0) /* the host has lost its last one meanwhile */
+		return -1;
+	len = net_addr_sockaddr(server_of(l), DNS_PORT, &ss);
+	fd = socket(ss.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || (connect(fd, (struct sockaddr *)&ss, len) < 0 && errno != EINPROGRESS))
 		return -1;
 	if (type == SOCK_DGRAM && send(fd, q->query, q->query_len, MSG_NOSIGNAL) < 0)

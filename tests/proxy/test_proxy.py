@@ -8,6 +8,7 @@ server's own count of connections.
 
 import json
 import os
+import signal
 import socket
 import struct
 import sys
@@ -18,7 +19,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from tests.lib import networld as nw, tap  # noqa: E402
-from proxy import Proxy, ALLOWLIST, INTERNET, NONE, read_all, read_head, status, LOG_FULL  # noqa: E402
+from proxy import Proxy, ALLOWLIST, INTERNET, NONE, read_all, read_head, status, LOG_FULL, RESOLV  # noqa: E402
 
 t = tap.Tap()
 LAN_KIND, LOOPBACK, LINK, METADATA_KIND, HOST_KIND, UNLISTED, BAD_NAME = 1, 2, 3, 4, 7, 8, 9
@@ -100,6 +101,17 @@ def mute(c):
     time.sleep(60)
 
 
+LAST_WORDS = b"w" * 2000000
+
+
+def parting(c):
+    """Waits for the client's end, then says all it has and is gone."""
+    while c.recv(65536):
+        pass
+    time.sleep(0.5)
+    c.sendall(LAST_WORDS)
+
+
 def upstream_proxy(c):
     head = read_head(c).decode()
     method, target, _ = head.split("\r\n")[0].split(" ")
@@ -124,7 +136,16 @@ def rebind(kind, tcp):
     return [nw.WEB] if rebinds["n"] == 1 else [nw.LAN]
 
 
+def late(kind, tcp):
+    """Too much for a datagram, said when there has been time to do something else."""
+    if tcp:
+        return [nw.WEB]
+    time.sleep(0.7)
+    return "truncated"
+
+
 TABLE = {
+    "late.example": late,
     "web.example": [nw.WEB],
     "web2.example": [nw.WEB2],
     "a.web.example": [nw.WEB],
@@ -157,6 +178,7 @@ def internet():
         nw.serve(address, 443, echo)
         nw.serve(address, 5432, echo)
     nw.serve(nw.WEB, 81, mute)
+    nw.serve(nw.WEB, 8445, parting)
     nw.serve(nw.LAN, 8888, upstream_proxy)
 
 
@@ -407,6 +429,26 @@ def test_tunnel():
     p.stop()
 
 
+def test_parting():
+    """A server that is gone when its last words are read: more of them than one event may move."""
+    with open("/proc/sys/net/ipv4/tcp_rmem", "r+") as f:  # what a fast connection grows to by itself
+        before = f.read()
+        f.write("4096 6291456 8388608")
+    p = Proxy(allow="web.example:8445")
+    s = p.tunnel("web.example:8445")
+    s.shutdown(socket.SHUT_WR)
+    time.sleep(0.25)
+    p.process.send_signal(signal.SIGSTOP)
+    time.sleep(1)
+    p.process.send_signal(signal.SIGCONT)
+    got = read_all(s)
+    t.ok(got == LAST_WORDS, "all that a server said before it went arrives", (len(got), got[-40:]))
+    s.close()
+    p.stop()
+    with open("/proc/sys/net/ipv4/tcp_rmem", "w") as f:
+        f.write(before)
+
+
 def test_upstream():
     p = Proxy(allow="web.example,refused.example,nowhere.example,203.0.113.11", upstream="192.168.7.7:8888")
     s = p.tunnel("web.example:443")
@@ -438,6 +480,16 @@ def test_failures():
     t.ok(isinstance(s, socket.socket), "name servers of a resolv.conf", s)
     p.send_file(4, "nameserver 203.0.113.99\n")
     t.ok(b"no name server answers" in p.tunnel("web.example:443"), "and of a new one")
+    p.stop()
+    # The last name server goes while an answer is awaited that asks for another question.
+    p = Proxy(allow="late.example", dns="", resolv="nameserver 203.0.113.53\n")
+    s = p.connect()
+    s.sendall(b"CONNECT late.example:443 HTTP/1.1\r\n\r\n")
+    time.sleep(0.3)
+    p.send_file(RESOLV, "# none\n")
+    answer = read_all(s)
+    t.ok(p.process.poll() is None and b"no name server answers" in answer, "a host that loses its name servers",
+         (p.process.poll(), answer))
     p.stop()
 
 
