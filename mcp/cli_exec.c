@@ -348,6 +348,11 @@ static int run_session(struct session *s, const struct exec_request *r, struct e
 {
 	if (send_exec(&s->client, r, e) < 0 || await_start(s, e) < 0)
 		return -1;
+	/* From here on signals are the command's. Until then they end us, and the keeper takes that as the
+	 * end of the request: a start may wait for long, for instance for another command's end. */
+	s->signal_fd = block_signals(e);
+	if (s->signal_fd < 0)
+		return -1;
 	open_ends(s, r->fds);
 	if (stream(s, e) < 0)
 		return -1;
@@ -398,11 +403,8 @@ int exec_run(const struct start *start, const struct exec_request *r, struct err
 	};
 	int status = -1;
 
-	if (open_client(start, r, &s.client, e) == 0) {
-		s.signal_fd = block_signals(e);
-		if (s.signal_fd >= 0)
-			status = run_session(&s, r, e);
-	}
+	if (open_client(start, r, &s.client, e) == 0)
+		status = run_session(&s, r, e);
 	if (status >= 0 && r->throw_away && client_key_request(&s.client, API_REMOVE, r->owner, r->key, true, e) < 0)
 		status = -1;
 	copy_end(&s.in);

@@ -480,7 +480,8 @@ int config_settings(const struct config *c, struct settings *ret, struct err *e)
 	    str_copy(s.home, sizeof(s.home), config_text(c, CONFIG_HOME)) < 0 ||
 	    str_copy(s.cgroup, sizeof(s.cgroup), config_text(c, CONFIG_CGROUP)) < 0 ||
 	    str_copy(s.subid, sizeof(s.subid), config_text(c, CONFIG_SUBID)) < 0 ||
-	    str_copy(s.present_dir, sizeof(s.present_dir), config_text(c, CONFIG_PRESENT_DIR)) < 0)
+	    str_copy(s.present_dir, sizeof(s.present_dir), config_text(c, CONFIG_PRESENT_DIR)) < 0 ||
+	    str_copy(s.config_file, sizeof(s.config_file), c->file) < 0)
 		return err_set(e, ERR_CONFIG, "settings: a path is too long");
 	if (copy_network(c, &s) < 0)
 		return err_set(e, ERR_CONFIG, "settings: a list of the network is too long");

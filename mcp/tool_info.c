@@ -71,8 +71,10 @@ static void on_reply(struct keeper_request *r, const struct api_header *h, int *
 	}
 	buf_init(&text, 64 * 1024);
 	write_info(&text, &c->server->keeper->hello, (const struct api_info_done *)h);
-	if (c->peer->ops)
+	if (c->peer->ops) {
+		buf_append_str(&text, "\n");
 		c->peer->ops->write_headers(c->peer, &text);
+	}
 	(void)call_result_begin(c);
 	content_text(c, text.data);
 	buf_done(&text);

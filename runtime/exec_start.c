@@ -241,12 +241,11 @@ static void close_status(struct command *cmd)
 {
 	int fd = cmd->status.fd;
 
-	if (fd < 0)
-		return;
-	loop_remove(&cmd->status);
+	if (fd >= 0)
+		loop_remove(&cmd->status);
 	close_fd(&fd);
 	report_arrived(cmd);
-	unreserve(cmd);
+	unreserve(cmd); /* also of a second start that came to no pipe */
 }
 
 /* A joiner outlives its command when a start is given up, and its sandbox must not be torn down

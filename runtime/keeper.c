@@ -390,6 +390,8 @@ static int prepare(struct keeper *k, struct err *e)
 	    registry_net_start(&k->registry, k->settings->net, !k->start->ids->in_storage, e) < 0)
 		return -1;
 	owners_init(&k->owners, &k->store, k->settings->subid, k->start->ids);
+	k->owners.in_use = registry_has_owner;
+	k->owners.ctx = &k->registry;
 	k->registry.handed_over = k->start->handover != NULL;
 	if (k->registry.survives)
 		adopt_all(&k->registry);

@@ -178,15 +178,6 @@ void owners_init(struct owners *o, const struct store *store, const char *subid,
 	*o = (struct owners){ .store = store, .subid = subid, .first = first };
 }
 
-void owners_done(struct owners *o)
-{
-	for (size_t i = 0; i < OWNERS_MAX; i++) {
-		if (o->range[i].id[0])
-			userns_range_done(&o->range[i].ids);
-		o->range[i].id[0] = '\0';
-	}
-}
-
 static struct owner_range *range_find(struct owners *o, const char *id)
 {
 	for (size_t i = 0; i < OWNERS_MAX; i++) {
@@ -194,6 +185,26 @@ static struct owner_range *range_find(struct owners *o, const char *id)
 			return &o->range[i];
 	}
 	return NULL;
+}
+
+static void range_clear(struct owner_range *r)
+{
+	userns_range_done(&r->ids);
+	r->id[0] = '\0';
+}
+
+/* A free place. What is given away is found again on disk when its owner comes back. */
+static struct owner_range *range_make(struct owners *o)
+{
+	struct owner_range *r = range_find(o, "");
+
+	for (size_t i = 0; !r && o->in_use && i < OWNERS_MAX; i++) {
+		if (o->in_use(o->range[i].id, o->ctx))
+			continue;
+		r = &o->range[i];
+		range_clear(r);
+	}
+	return r;
 }
 
 const struct idrange *owners_ids(struct owners *o, const char *owner, bool create, struct err *e)
@@ -205,7 +216,7 @@ const struct idrange *owners_ids(struct owners *o, const char *owner, bool creat
 	r = range_find(o, owner);
 	if (r)
 		return &r->ids;
-	r = range_find(o, "");
+	r = range_make(o);
 	if (!r) {
 		(void)err_set(e, ERR_LIMIT, "more than %d owners at once", OWNERS_MAX);
 		return NULL;
@@ -214,4 +225,12 @@ const struct idrange *owners_ids(struct owners *o, const char *owner, bool creat
 		return NULL;
 	(void)str_copy(r->id, sizeof(r->id), owner);
 	return &r->ids;
+}
+
+void owners_done(struct owners *o)
+{
+	for (size_t i = 0; i < OWNERS_MAX; i++) {
+		if (o->range[i].id[0])
+			range_clear(&o->range[i]);
+	}
 }

@@ -26,14 +26,18 @@ struct owners {
 	const struct store *store;
 	const char *subid; /* SANDBOX_SUBID */
 	const struct idrange *first; /* the default owner's; borrowed */
+	bool (*in_use)(const char *owner, void *ctx); /* has it a sandbox? NULL: nobody's place is given away */
+	void *ctx;
 	struct owner_range range[OWNERS_MAX];
 };
 
 void owners_init(struct owners *o, const struct store *store, const char *subid, const struct idrange *first);
 void owners_done(struct owners *o);
 
-/* owners_ids() - an owner's ids; with create, one that was never seen gets a free block.
- * Return: borrowed until owners_done(); NULL (no such label, no block left, ...). */
+/* owners_ids() - an owner's ids; with create, one that was never seen gets a free block. Owners come and go:
+ * when every place is taken, one that is not in use makes room.
+ * Return: borrowed until owners_ids() is asked again, and as long as it is in use; NULL (no such label, no
+ * block left, ...). */
 const struct idrange *owners_ids(struct owners *o, const char *owner, bool create, struct err *e);
 
 /* owners_range_init() - the same for the command line: the caller's own range, ended with

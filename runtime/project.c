@@ -221,7 +221,21 @@ static int refuse_homes(const struct candidate *c, struct err *e)
 	return r;
 }
 
-static int refuse_settings(const struct candidate *c, struct err *e)
+/* An env file of --config, wherever it is: the next start believes what it says. */
+static int refuse_env_file(const struct candidate *c, const char *file, struct err *e)
+{
+	char path[PATH_MAX], *slash;
+
+	if (!file[0])
+		return 0;
+	if (!realpath(file, path))
+		return cannot_look(c, e);
+	slash = strrchr(path, '/');
+	slash[slash == path] = '\0';
+	return refuse_around(c, path, false, "holds the env file of this server, its settings and tokens", e);
+}
+
+static int refuse_settings(const struct candidate *c, const char *env_file, struct err *e)
 {
 	static const char why[] = "holds this server's settings and tokens, or lies among them";
 	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -234,7 +248,9 @@ static int refuse_settings(const struct candidate *c, struct err *e)
 		len = snprintf(path, sizeof(path), "%s/.config/mcp-sandbox", home);
 	if (len >= 0 && len < (int)sizeof(path) && refuse_around(c, path, true, why, e) < 0)
 		return -1;
-	return refuse_around(c, "/etc/mcp-sandbox", true, why, e);
+	if (refuse_around(c, "/etc/mcp-sandbox", true, why, e) < 0)
+		return -1;
+	return refuse_env_file(c, env_file, e);
 }
 
 /* Written to, it would be what the next start executes on the host. */
@@ -290,7 +306,7 @@ static int judge(const struct candidate *c, const struct settings *s, struct err
 	if (refuse_around(c, s->home, true, "holds the sandboxes' own files (SANDBOX_HOME), or lies in them",
 			  e) < 0)
 		return -1;
-	if (refuse_settings(c, e) < 0 || refuse_program(c, e) < 0)
+	if (refuse_settings(c, s->config_file, e) < 0 || refuse_program(c, e) < 0)
 		return -1;
 	return refuse_sockets(c, e);
 }

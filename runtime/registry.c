@@ -49,6 +49,16 @@ struct sandbox *registry_find(struct registry *reg, const char *owner, const cha
 	return sb;
 }
 
+bool registry_has_owner(const char *owner, void *ctx)
+{
+	const struct registry *reg = ctx;
+	const struct sandbox *sb = reg->all;
+
+	while (sb && strcmp(sb->owner, owner) != 0)
+		sb = sb->next;
+	return sb != NULL;
+}
+
 struct sandbox *sandbox_new(struct registry *reg, const struct idrange *ids,
 			    struct store_label *label)
 {

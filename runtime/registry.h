@@ -132,6 +132,9 @@ struct registry {
 
 struct sandbox *registry_find(struct registry *reg, const char *owner, const char *key);
 
+/* registry_has_owner() - has this owner a sandbox, in whatever state? ctx is the registry. */
+bool registry_has_owner(const char *owner, void *ctx);
+
 /* registry_get() - the sandbox of a label, in whatever state; wanted sets it going when there is none,
  * making room among the idle ones. *ret_created tells that this call did.
  * Return: the sandbox, NULL (label in use, all busy, disk almost full, ...). */

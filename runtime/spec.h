@@ -105,6 +105,7 @@ struct settings {
 	char subid[64];              /* SANDBOX_SUBID "first:count", "" = find */
 	char present_dir[PATH_MAX];  /* SANDBOX_PRESENT_DIR, "" = default */
 	char owner[OWNER_ID_LEN + 1];
+	char config_file[PATH_MAX];  /* the env file that was read, "" = none */
 	struct project_spec projects[PROJECT_MAX];
 	uint32_t project_count;
 	char net_allow[NET_TEXT_MAX];           /* SANDBOX_NET_ALLOW */

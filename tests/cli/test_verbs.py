@@ -139,6 +139,18 @@ def test_shared_label(t, w):
     t.same(done.status, 124, "exec: a timeout there")
     t.same(client.run("shared", "cat /tmp/mark").output.strip(), "kept",
            "which leaves the server's sandbox alone")
+    # A keeper that does not answer stands for whatever a start may have to wait for.
+    client.process.send_signal(signal.SIGSTOP)
+    waiting = w.popen("exec", "shared", "--", "true", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL)
+    time.sleep(1)
+    waiting.send_signal(signal.SIGINT)
+    try:
+        t.same(waiting.wait(10), -signal.SIGINT, "exec: can be interrupted before its command has started")
+    except subprocess.TimeoutExpired:
+        t.ok(False, "exec: can be interrupted before its command has started")
+        waiting.kill()
+    client.process.send_signal(signal.SIGCONT)
     t.same(w.run("stop", "shared").status, 0, "stop: ends it")
     t.same(listing(w), [], "ps: it is gone")
     t.ok(client.run("shared", "ls /tmp").new, "the server starts it anew")

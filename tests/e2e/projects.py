@@ -146,6 +146,8 @@ def refusals(t, world):
             ("rw:" + path + ":/mnt/../etc", "no such place"), ("rx:" + path, "neither ro: nor rw:"), ("rw:", "no folder")]
     if world.user:
         rows.append(("rw:" + world.dir, "SANDBOX_HOME"))
+    os.mkdir(os.path.join(path, "inner"))
+    os.chown(os.path.join(path, "inner"), *owner_of(world))
     os.symlink(world.home, os.path.join(path, "link"))
     rows.append(("ro:" + path + "/link", "SANDBOX_HOME"))
     listener = socket.socket(socket.AF_UNIX)
@@ -154,6 +156,18 @@ def refusals(t, world):
     for mount, words in rows:
         done = world.run("exec", "amber otter", "--mount", mount, "--", "true")
         t.ok(done.status in (2, 78) and words in done.err and "remedy: " in done.err, "refused: " + mount.replace(str(os.getpid()), "PID"), done)
+    own = os.path.join(path, "own.env")
+    with open(own, "w", encoding="utf-8") as f:
+        f.write("SANDBOX_IDLE=60\n")
+    if world.user:
+        os.chown(own, *owner_of(world))
+    os.symlink(own, os.path.join(world.dir, "own.env"))
+    for file in (own, os.path.join(world.dir, "own.env")):
+        done = world.run("exec", "amber otter", "--config", file, "--mount", "rw:" + path, "--", "true")
+        t.ok(done.status == 78 and "env file" in done.err and "remedy: " in done.err,
+             "refused: the folder of the env file in use", done)
+    done = world.run("exec", "amber otter", "--config", own, "--mount", "ro:" + path + "/inner", "--", "true")
+    t.same(done.status, 0, "beside the env file is not among settings")
     done = world.run("exec", "amber otter", "--mount", "ro:" + path, "--mount", "rw:" + path, "--", "true")
     t.ok(done.status == 78 and "two folders" in done.err, "two folders for one place", done)
     done = world.run("stdio", "--profile", "chat", "--net", "none", "--mount", "ro:" + path,

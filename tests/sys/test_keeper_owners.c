@@ -200,6 +200,51 @@ static void test_control(void)
 	tap_int(st.st_nlink, 2, "and a worker with that owner's ids empties the trash");
 }
 
+static bool all_in_use(const char *owner, void *ctx)
+{
+	(void)owner;
+	(void)ctx;
+	return true;
+}
+
+static bool one_in_use(const char *owner, void *ctx)
+{
+	return strcmp(owner, ctx) == 0;
+}
+
+/* A service lives longer than most of its owners: places are for those who have sandboxes. */
+static void test_many(void)
+{
+	static struct owners o;
+	const struct idrange *kept = NULL;
+	char first[] = "00000100", owner[16];
+	struct store store;
+	struct err e = { 0 };
+	int served = 0;
+	uint32_t base;
+
+	if (t.ids.in_storage)
+		return;
+	if (store_open(&store, t.settings.home, &e) < 0)
+		tap_bail("%s", e.message);
+	owners_init(&o, &store, t.settings.subid, &t.ids);
+	kept = owners_ids(&o, first, true, &e);
+	base = kept ? kept->base : 0;
+	o.in_use = one_in_use;
+	o.ctx = first;
+	for (int i = 1; i < 2 * OWNERS_MAX; i++) {
+		(void)snprintf(owner, sizeof(owner), "%08x", 0x100 + i);
+		served += owners_ids(&o, owner, true, &e) != NULL;
+	}
+	tap_int(served, 2 * OWNERS_MAX - 1, "as many owners as come, one after the other: %s", e.message);
+	tap_ok(owners_ids(&o, first, false, &e) == kept && kept->base == base, "who has a sandbox keeps its place");
+	o.in_use = all_in_use;
+	tap_ok(!owners_ids(&o, "00000bad", true, &e) && e.code == ERR_LIMIT, "%d at once and no more: %s", OWNERS_MAX,
+	       e.message);
+	owners_done(&o);
+	store_done(&store);
+}
+
 int main(int argc, char **argv)
 {
 	static struct token_table fixed;
@@ -225,6 +270,7 @@ int main(int argc, char **argv)
 	test_damaged();
 	test_control();
 	tap_int(keeper_end_proc(&k, NULL), 0, "the end");
+	test_many();
 	kt_close(&t);
 	return tap_done();
 }
