@@ -23,6 +23,7 @@
 
 #include "runtime/adopt.h"
 #include "runtime/base/cleanup.h"
+#include "runtime/base/fd.h"
 #include "runtime/base/log.h"
 #include "runtime/base/str.h"
 #include "runtime/control.h"
@@ -90,6 +91,20 @@ void keeper_say_hello(struct keeper *k, struct peer *p)
 	peer_send(p, API_HELLO, FIRST_CONTROL_ID, &msg, sizeof(msg));
 }
 
+/* One too many: it hears why instead of an end of file. */
+static void turn_away(int fd)
+{
+	struct api_hello msg = {
+		.h = { .version = API_VERSION, .op = API_HELLO, .size = sizeof(msg), .id = FIRST_CONTROL_ID },
+	};
+
+	(void)err_set(&msg.start_failure, ERR_BUSY, "%d command lines are connected to this server already",
+		      PEER_MAX - 1);
+	(void)err_remedy(&msg.start_failure, "wait for one of them to end");
+	(void)fd_send_msg(fd, &msg, sizeof(msg), NULL, 0);
+	close_fd(&fd);
+}
+
 static void on_connection(struct loop_source *s, uint32_t events)
 {
 	struct keeper *k = s->ctx;
@@ -100,6 +115,10 @@ static void on_connection(struct loop_source *s, uint32_t events)
 	(void)events;
 	if (fd < 0)
 		return;
+	if (!peers_have_room(&k->peers)) {
+		turn_away(fd);
+		return;
+	}
 	p = peer_add(&k->peers, fd, PEER_CONTROL, &e);
 	if (!p)
 		log_warn("control connection refused: %s", e.message);

@@ -120,6 +120,15 @@ struct peer *peer_add(struct peers *ps, int fd, enum peer_kind kind, struct err 
 	return NULL;
 }
 
+bool peers_have_room(const struct peers *ps)
+{
+	for (size_t i = 0; i < PEER_MAX; i++) {
+		if (ps->peer[i].source.fd < 0)
+			return true;
+	}
+	return false;
+}
+
 void peer_remove(struct peers *ps, struct peer *p)
 {
 	int fd = p->source.fd;

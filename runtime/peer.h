@@ -15,7 +15,7 @@
 #include "runtime/base/err.h"
 #include "runtime/base/loop.h"
 
-enum { PEER_MAX = 17, PEER_STAGES_MAX = 8 };
+enum { PEER_MAX = 65, PEER_STAGES_MAX = 8 }; /* a front and 64 command lines */
 
 enum peer_kind { /* bits: the operation table says who may */
 	PEER_FRONT = 1,   /* the MCP server's front: run, look, take a file */
@@ -70,6 +70,9 @@ void peers_init(struct peers *ps, struct loop *l, void *keeper);
 /* peer_add() - serve a connected socket (made non-blocking; owned from here on, closed on failure
  * too). Return: the peer, NULL when there is no free slot. */
 struct peer *peer_add(struct peers *ps, int fd, enum peer_kind kind, struct err *e);
+
+/* peers_have_room() - is a slot free? */
+bool peers_have_room(const struct peers *ps);
 void peer_remove(struct peers *ps, struct peer *p);
 
 /* peer_fail() - log the rule that was broken and drop the peer as soon as the loop is reached. */

@@ -139,19 +139,22 @@ def test_shared_label(t, w):
     t.same(done.status, 124, "exec: a timeout there")
     t.same(client.run("shared", "cat /tmp/mark").output.strip(), "kept",
            "which leaves the server's sandbox alone")
-    # A keeper that does not answer stands for whatever a start may have to wait for.
-    client.process.send_signal(signal.SIGSTOP)
-    waiting = w.popen("exec", "shared", "--", "true", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                      stderr=subprocess.DEVNULL)
+    quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    busy = [w.popen("exec", "shared", "--", "echo up; sleep 300", stdout=subprocess.PIPE, **quiet)
+            for _ in range(16)]
+    t.same({process.stdout.readline() for process in busy}, {b"up\n"}, "exec: sixteen at once")
+    waiting = w.popen("exec", "shared", "--", "true", stdout=subprocess.DEVNULL, **quiet)
     time.sleep(1)
+    t.same(waiting.poll(), None, "exec: the next one waits for one of them")
     waiting.send_signal(signal.SIGINT)
     try:
-        t.same(waiting.wait(10), -signal.SIGINT, "exec: can be interrupted before its command has started")
+        t.same(waiting.wait(10), -signal.SIGINT, "exec: and can be interrupted")
     except subprocess.TimeoutExpired:
-        t.ok(False, "exec: can be interrupted before its command has started")
+        t.ok(False, "exec: and can be interrupted")
         waiting.kill()
-    client.process.send_signal(signal.SIGCONT)
     t.same(w.run("stop", "shared").status, 0, "stop: ends it")
+    for process in busy:
+        process.communicate(timeout=20)
     t.same(listing(w), [], "ps: it is gone")
     t.ok(client.run("shared", "ls /tmp").new, "the server starts it anew")
     client.close()

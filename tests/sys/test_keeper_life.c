@@ -4,6 +4,8 @@
 
 #include <sys/statvfs.h>
 
+#include "runtime/peer.h"
+
 static struct reply r;
 static const struct exec_options plain;
 
@@ -239,6 +241,38 @@ static void test_control_socket(struct kt *t)
 	store_done(&store);
 }
 
+static void test_many_clients(struct kt *t)
+{
+	const struct api_hello *hello = (const void *)r.bytes;
+	int socks[PEER_MAX], served = 0;
+	struct keeper_proc k;
+	struct store store;
+	struct err e = { 0 };
+
+	keeper_start_proc(t, &t->settings, KEEPER_STDIO, &k);
+	if (store_open(&store, t->settings.home, &e) < 0)
+		tap_bail("%s", e.message);
+	for (int i = 0; i < PEER_MAX; i++) {
+		socks[i] = keeper_connect(store.run_fd, k.pid, &e);
+		kt_expect(socks[i], &r);
+		served += hello->start_failure.code == ERR_NONE;
+	}
+	tap_int(served, PEER_MAX - 1, "so many command lines at once beside the front");
+	tap_int(r.h.op, API_HELLO, "one more is greeted");
+	tap_int(hello->start_failure.code, ERR_BUSY, "and told why it is not served: %s", hello->start_failure.message);
+	tap_int(kt_receive(socks[PEER_MAX - 1], &r, 5000), 0, "before it is let go");
+	close_fd(&socks[0]);
+	kt_sleep_ms(300);
+	close_fd(&socks[PEER_MAX - 1]);
+	socks[0] = keeper_connect(store.run_fd, k.pid, &e);
+	kt_expect(socks[0], &r);
+	tap_int(hello->start_failure.code, ERR_NONE, "the next one has the place of one that left");
+	for (int i = 0; i < PEER_MAX; i++)
+		close_fd(&socks[i]);
+	tap_int(keeper_end_proc(&k, NULL), 0, "the keeper ends");
+	store_done(&store);
+}
+
 static void test_client_leaves(struct kt *t)
 {
 	struct keeper_proc k;
@@ -278,6 +312,7 @@ int main(int argc, char **argv)
 	test_init_dies(&t);
 	test_stop_reset_remove(&t);
 	test_control_socket(&t);
+	test_many_clients(&t);
 	test_client_leaves(&t);
 	kt_close(&t);
 	return tap_done();
