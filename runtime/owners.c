@@ -196,15 +196,17 @@ static void range_clear(struct owner_range *r)
 /* A free place. What is given away is found again on disk when its owner comes back. */
 static struct owner_range *range_make(struct owners *o)
 {
-	struct owner_range *r = range_find(o, "");
+	struct owner_range *unused = range_find(o, "");
 
-	for (size_t i = 0; !r && o->in_use && i < OWNERS_MAX; i++) {
+	if (unused || !o->in_use)
+		return unused;
+	for (size_t i = 0; i < OWNERS_MAX; i++) {
 		if (o->in_use(o->range[i].id, o->ctx))
 			continue;
-		r = &o->range[i];
-		range_clear(r);
+		range_clear(&o->range[i]);
+		return &o->range[i];
 	}
-	return r;
+	return NULL;
 }
 
 const struct idrange *owners_ids(struct owners *o, const char *owner, bool create, struct err *e)
