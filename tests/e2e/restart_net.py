@@ -19,21 +19,13 @@ TOKEN = "open-sesame-0123456789"
 PATIENCE = 15
 ENDS = (("SIGUSR2", signal.SIGUSR2), ("SIGTERM", signal.SIGTERM), ("kill -9", signal.SIGKILL))
 
-TRY = "(exec 3<>/dev/tcp/%s/%d && timeout 3 cat <&3) 2>&1; true"
-# Through the proxy, as any program that is told of it; without it there is nothing.
-BY_PROXY = "(exec 3<>/dev/tcp/127.0.0.53/3128 && printf 'CONNECT %s:%d HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n' >&3 && " \
-           "timeout 3 cat <&3) 2>&1; true"
-
 
 class Way:
     def __init__(self, name, mode, settings, prepare, proxy=False):
         self.name, self.mode, self.settings, self.prepare, self.proxy = name, mode, settings, prepare, proxy
 
     def command(self, machine):
-        address = net.MACHINES[machine][0]
-        if self.proxy:
-            return BY_PROXY % (address, net.PORT)
-        return TRY % (address, net.PORT)
+        return net.dial(machine, self.proxy)
 
 
 INTERNET = {"SANDBOX_NET": "internet"}
@@ -86,21 +78,54 @@ def end_and_start(w, server, way, number):
     return w.serve(env={**way.settings, "MCP_TOKEN": TOKEN})
 
 
+# One connection, all the time: what came back over it last.
+TALK = """
+import socket, time
+s = socket.create_connection(("%s", %d), 20)
+for n in range(10 ** 6):
+    s.sendall(b"x")
+    assert s.recv(1) == b"x"
+    open("/tmp/count", "w").write(str(n))
+    time.sleep(0.1)
+"""
+
+
+def count(client):
+    text = client.run(LABEL, "cat /tmp/count").output.strip()
+    return int(text) if text.isdigit() else -1
+
+
+def goes_on(client, least):
+    """Whether the connection has more to tell than that."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if count(client) > least:
+            return True
+        time.sleep(0.2)
+    return False
+
+
 def outlives(t, w, way, server, what, number):
     t.prefix = "%s, %s, %s: " % (way.mode, way.name, what)
     client = session(server)
     mark = "%s-%d" % (what.replace(" ", ""), os.getpid())
     reply = client.run(LABEL, "echo %s > /tmp/mark; sleep 1000 >/dev/null 2>&1 &" % mark)
     t.ok(reaches(client, way, "internet") is not None, "the internet is reached before", reply)
+    if way.name == "veth":
+        code = TALK % (net.MACHINES["internet"][0], net.ECHO_PORT)
+        client.run(LABEL, "rm -f /tmp/count; python3 -c '%s' >/dev/null 2>&1 &" % code)
+        t.ok(goes_on(client, 0), "a connection is open")
     server = end_and_start(w, server, way, number)
     client = session(server)
+    if way.name == "veth":
+        t.ok(goes_on(client, count(client)), "it goes on", client.run(LABEL, "pgrep -a python3; cat /tmp/count"))
     reply = client.run(LABEL, "cat /tmp/mark; pgrep -c sleep")
     t.ok(mark in reply.output and not reply.new, "the same sandbox, and its work goes on", reply)
     took = reaches(client, way, "internet")
     t.ok(took is not None, "the internet is reached again", client.run(LABEL, way.command("internet")))
     t.diag("%sreached after %.1f s" % (t.prefix, took or -1))
     t.ok(reaches(client, way, "LAN server", 0) is None, "the LAN is not")
-    client.run(LABEL, "kill %1; pkill sleep; true")
+    client.run(LABEL, "pkill sleep; pkill python3; true")
     return server
 
 

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 try:
@@ -24,6 +25,7 @@ except ImportError:  # run as a program, in a namespace
 CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 PORT = 80
+ECHO_PORT = 7
 HOST_PORT = 8080
 
 LAN4, LAN6 = "192.168.77.2", "2001:db8:77::2"
@@ -85,6 +87,17 @@ def serve(port):
         connection.close()
 
 
+def echo(port):
+    """Until killed: whoever connects hears what they say, as long as they like."""
+    def answer_all(c):
+        with c:
+            for data in iter(lambda: c.recv(4096), b""):
+                c.sendall(data)
+    server = socket.create_server(("", port), backlog=64)
+    while True:
+        threading.Thread(target=answer_all, args=(server.accept()[0],), daemon=True).start()
+
+
 def ip(*args, inside=None):
     prefix = ["nsenter", "-t", str(inside), "-n"] if inside else []
     host.run(*prefix, "ip", *args)
@@ -127,6 +140,12 @@ def enter():
     unshare(CLONE_NEWNS | CLONE_NEWNET)
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     ip("link", "set", "lo", "up")
+    return surround()
+
+
+def surround():
+    """Give this process's network namespace all those machines, as its way out, until this process ends.
+    Return: a pid in their namespace."""
     outside = background("pause", new_net=True)
     while os.readlink("/proc/%d/ns/net" % outside.pid) == os.readlink("/proc/self/ns/net"):
         time.sleep(0.01)
@@ -142,15 +161,26 @@ def enter():
         length = ("/64" if ":" in address else "/24") if local else ("/128" if ":" in address else "/32")
         ip("addr", "add", address + length, "dev", "i0" if local else "lo",
            *(["nodad"] if ":" in address else []), inside=outside.pid)
-    ip("route", "add", "default", "via", MACHINES["gateway"][0])
-    ip("-6", "route", "add", "default", "via", MACHINES["gateway, IPv6"][0])
-    enter_server = subprocess.Popen(["nsenter", "-t", str(outside.pid), "-n", sys.executable, __file__,
-                                     "serve", str(PORT)], stdin=subprocess.DEVNULL)
-    atexit.register(enter_server.kill)
+    ip("route", "replace", "default", "via", MACHINES["gateway"][0])
+    ip("-6", "route", "replace", "default", "via", MACHINES["gateway, IPv6"][0])
+    for what, port in (("serve", PORT), ("echo", ECHO_PORT)):
+        server = subprocess.Popen(["nsenter", "-t", str(outside.pid), "-n", sys.executable, __file__, what, str(port)],
+                                  stdin=subprocess.DEVNULL)
+        atexit.register(server.kill)
     background("serve", HOST_PORT)
     wait_for(MACHINES["internet"][0], PORT)
     wait_for("127.0.0.1", HOST_PORT)
     return outside.pid
+
+
+def dial(name, by_proxy=False):
+    """A command that prints "seen" where a machine is reached; through the egress proxy, as any program that is
+    told of it, or directly. Its status is 0 anyway."""
+    where = (MACHINES[name][0], PORT)
+    if by_proxy:
+        return ("(exec 3<>/dev/tcp/127.0.0.53/3128 && printf 'CONNECT %s:%d HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n' >&3 && "
+                "timeout 3 cat <&3) 2>&1; true" % where)
+    return "(exec 3<>/dev/tcp/%s/%d && timeout 3 cat <&3) 2>&1; true" % where
 
 
 def set_forwarding(on):
@@ -215,7 +245,7 @@ def everything():
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if sys.argv[1] == "serve":
-        serve(int(sys.argv[2]))
+    if sys.argv[1] in ("serve", "echo"):
+        {"serve": serve, "echo": echo}[sys.argv[1]](int(sys.argv[2]))
     else:
         signal.pause()
