@@ -233,7 +233,7 @@ STAGES += [
     suite_stage("sys", "sys", 300, 900),
     suite_stage("escape", "escape", 600, 1500),
     suite_stage("e2e", "e2e", 300, 1200),
-    suite_stage("image-verbs", "image", 200, 900),
+    suite_stage("image-verbs", "image", 360, 1800),
     suite_stage("fault", "fault", 120, 600),
     Stage("asan", "native", 420, 900, sanitizers),
 ]
