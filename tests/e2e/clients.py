@@ -7,6 +7,7 @@ Their packages come from npm (tests/lib/node.py). Without them nothing here can 
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -24,17 +25,19 @@ TOKEN = "a-token-of-the-tests"
 class Node:
     def __init__(self, directory, world):
         self.directory, self.world = directory, world
+        self.env = {}  # of the clients
         self.node = packages_of.program(directory)
         # The clients start the server themselves; it must find its settings and its cgroup.
         self.server = os.path.join(world.dir, "server")
+        handed_over = {"SANDBOX_PRESENT_DIR": os.path.join(world.dir, "presented")}
         with open(self.server, "w", encoding="utf-8") as f:
-            f.write("#!/bin/sh\n" + "".join("export %s='%s'\n" % x for x in world.environment().items())
+            f.write("#!/bin/sh\n" + "".join("export %s='%s'\n" % x for x in world.environment(handed_over).items())
                     + "exec %s stdio \"$@\"\n" % world.program)
         os.chmod(self.server, 0o755)
 
     def run(self, script, *args, timeout=120):
         return subprocess.run([self.node, script, *args], capture_output=True, timeout=timeout, cwd=self.world.dir,
-                              env=self.world.environment(), stdin=subprocess.DEVNULL, preexec_fn=self.world.cgroup.enter, check=False)
+                              env=self.world.environment(self.env), stdin=subprocess.DEVNULL, preexec_fn=self.world.cgroup.enter, check=False)
 
     def inspect(self, where, era, *args):
         script = self.directory + "/node_modules/.bin/mcp-inspector"
@@ -64,7 +67,7 @@ def inspector(t, node, where):
     t.same(done.returncode, 5, "inspector: a refusal is a tool error")
 
 
-def sdk(t, node, eras, *where):
+def sdk(t, node, eras, *where, link="file"):
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sdk_client.mjs")
     for era in eras:
         done = node.run(script, node.directory, era, *where)
@@ -81,6 +84,7 @@ def sdk(t, node, eras, *where):
         t.ok(no_process("sleep 7801"), "SDK, %s: whose process is gone" % era)
         t.ok(seen["progress"] and seen["progress"][0].startswith("running 5 s"), "SDK, %s: progress" % era, seen["progress"])
         t.same(seen["image"], ["image/png"], "SDK, %s: a picture" % era)
+        t.same(seen["link"], [link, "blob.bin", 200000, True], "SDK, %s: a file by its link, byte for byte" % era)
         t.same((seen["refused"], seen["unknown"]), (True, -32602), "SDK, %s: errors" % era)
 
 
@@ -92,14 +96,46 @@ def no_process(words):
     return False
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def serve(world, scheme, *args):
+    """With links that lead to it: its address must be known before it starts."""
+    port = free_port()
+    return world.serve("--port", str(port), *args, env={
+        "MCP_TOKEN": TOKEN, "SANDBOX_NET": "none", "MCP_SIGN_KEY": "0123456789abcdef0123456789",
+        "MCP_PUBLIC_BASE": "%s://127.0.0.1:%d" % (scheme, port)})
+
+
 def over_http(t, node, world):
-    with world.serve(env={"MCP_TOKEN": TOKEN, "SANDBOX_NET": "none"}) as server:
+    with serve(world, "http") as server:
         t.prefix = "root, HTTP: "
         where = (server.url, "--transport", "http", "--header", "Authorization: Bearer " + TOKEN)
         escape.guarded(t, inspector, node, where)
-        escape.guarded(t, sdk, node, ("v1", "legacy", "auto", "modern"), server.url, TOKEN)
+        escape.guarded(t, lambda *a: sdk(*a, link="http"), node, ("v1", "legacy", "auto", "modern"), server.url, TOKEN)
         t.prefix = "root, mcp-remote: "
-        escape.guarded(t, sdk, node, ("v1",), node.bridge(server.url, TOKEN))
+        escape.guarded(t, lambda *a: sdk(*a, link="http"), node, ("v1",), node.bridge(server.url, TOKEN))
+        t.prefix = "root: "
+
+
+def over_tls(t, node, world):
+    chain, key = os.path.join(world.dir, "tls.cert"), os.path.join(world.dir, "tls.key")
+    done = world.run("tls", "self-signed", "--tls-cert", chain, "--tls-key", key, "--host", "127.0.0.1")
+    t.same(done.status, 0, "a certificate of our own")
+    with serve(world, "https", "--tls-cert", chain, "--tls-key", key) as server:
+        t.prefix = "root, TLS: "
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sdk_client.mjs")
+        done = node.run(script, node.directory, "modern", server.url, TOKEN)
+        t.ok(done.returncode != 0 and b"self-signed" in done.stderr, "the SDK refuses a certificate it does not know",
+             done.stdout + done.stderr)
+        node.env = {"NODE_EXTRA_CA_CERTS": chain}
+        escape.guarded(t, lambda *a: sdk(*a, link="https"), node, ("v1", "modern"), server.url, TOKEN)
+        t.prefix = "root, TLS, mcp-remote: "
+        escape.guarded(t, lambda *a: sdk(*a, link="https"), node, ("v1",), node.bridge(server.url, TOKEN))
+        node.env = {}
         t.prefix = "root: "
 
 
@@ -108,6 +144,7 @@ def run(t, world):
     escape.guarded(t, inspector, node, (node.server,))
     escape.guarded(t, sdk, node, ("v1", "legacy", "auto", "modern"), node.server)
     escape.guarded(t, over_http, node, world)
+    escape.guarded(t, over_tls, node, world)
 
 
 def control(t):

@@ -2,8 +2,10 @@
 // The official TypeScript SDK against a server: node sdk_client.mjs PACKAGES v1|legacy|auto|modern COMMAND...
 // or a URL and a token instead of the command.
 // Prints one JSON object with what it saw.
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const [packages, era, command, ...args] = process.argv.slice(2);
 const require = createRequire(pathToFileURL(packages + "/x.js"));
@@ -46,6 +48,13 @@ await run("sleep 6", { onprogress: (p) => seen.progress.push(p.message) });
 await run("printf 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==' | base64 -d > dot.png");
 const image = await client.callTool({ name: "present_file", arguments: { sandbox: "sdk " + era, path: "dot.png" } });
 seen.image = image.content.filter((c) => c.type === "image").map((c) => c.mimeType);
+// A file that is no picture: a link, over HTTP to the server and without a token, else to where it was saved.
+const sum = (await run("head -c 200000 /dev/urandom > blob.bin; sha256sum < blob.bin")).content[0].text.split("\n")[1].slice(0, 64);
+const file = await client.callTool({ name: "present_file", arguments: { sandbox: "sdk " + era, path: "blob.bin" } });
+const link = file.content.find((c) => c.type === "resource_link");
+const bytes = link.uri.startsWith("file:") ? await readFile(fileURLToPath(link.uri)) :
+	Buffer.from(await (await fetch(link.uri)).arrayBuffer());
+seen.link = [link.uri.split(":")[0], link.name, link.size, createHash("sha256").update(bytes).digest("hex") === sum];
 seen.refused = await client.callTool({ name: "run_command", arguments: {} }).then((r) => r.isError, (e) => String(e));
 seen.unknown = await client.callTool({ name: "nope", arguments: {} }).then(() => "answered", (e) => e.code);
 await client.close();
