@@ -7,6 +7,7 @@ many checks. Checks here are the conversation of host and guest; checks/*.py run
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from guest import Guest, GuestError
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE)))
 sys.path.insert(0, os.path.join(HERE, "checks"))
+import installed  # noqa: E402
 from lib.tap import Tap  # noqa: E402
 
 LIMIT = 600
@@ -24,8 +26,11 @@ BEST_EFFORT = "export SANDBOX_LIMITS=best-effort; "
 
 
 class Suite:
-    def __init__(self, guest, environment, tap):
+    """port: of this machine, forwarded to the guest's installed.PORT; program: what this machine runs."""
+
+    def __init__(self, guest, environment, tap, port=0, program=None):
         self.guest, self.environment, self.tap = guest, environment, tap
+        self.port, self.program = port, program
 
     def script(self, text):
         """Settings first; the state directory is that of whoever runs it."""
@@ -204,7 +209,8 @@ BOOTS = {
     "delegation": ("", True, [healthy, delegation, no_cpu_delegated, sys_tests("cgroup"), suid_dumpable,
                               survives_reboot]),
     "no-memory": ("cgroup_disable=memory", False, [no_memory_controller]),
-    "service": ("", False, [payload("service", 1500), user_service]),
+    "service": ("", True, [user_service, installed.phase("installed"), installed.over_https, installed.phase("restarted"),
+                           installed.reboot, installed.phase("rebooted"), installed.phase("ended")]),
     "smoke": ("", False, [smoke, sys_tests("cgroup", "launch", "enter")]),
 }
 BOOTS_OF = {"amd64": ("limits", "delegation", "no-memory", "service"), "arm64": ("smoke",)}
@@ -227,18 +233,25 @@ def environment(args):
             "SANDBOX_SUBID": "%d:65536" % (owner - 16)}
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 def run_boot(name, args, tap):
     append, keep, checks = BOOTS[name]
-    started = time.monotonic()
+    started, port = time.monotonic(), free_port()
     disk, overlay = args.disk, None
     with tempfile.TemporaryDirectory(prefix="vm-suite-") as work:
         if keep:  # what is written to and outlives a reboot is a copy
             disk, overlay = os.path.join(work, "disk.img"), os.path.join(work, "root.qcow2")
             subprocess.run(["cp", "--sparse=always", args.disk, disk], check=True)
-        with Guest(args.image, args.arch, args.source, append=append, disk=disk, overlay=overlay) as guest:
+        with Guest(args.image, args.arch, args.source, append=append, disk=disk, overlay=overlay,
+                   forwards=[(port, installed.PORT)]) as guest:
             tap.diag("boot %s: ready after %.0f s" % (name, time.monotonic() - started))
             for check in checks:
-                check(Suite(guest, environment(args), tap))
+                check(Suite(guest, environment(args), tap, port, os.path.abspath(args.program)))
     tap.diag("boot %s: %.0f s in all" % (name, time.monotonic() - started))
 
 
