@@ -15,6 +15,7 @@
 #include "mcp/json_write.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/cleanup.h"
+#include "runtime/base/str.h"
 #include "runtime/egress_log.h"
 #include "runtime/net_policy.h"
 #include "runtime/owners.h"
@@ -122,6 +123,19 @@ int cli_net_log(struct cli_call *call, struct err *e)
 
 static const char *const mode_names[] = { "none", "allowlist", "internet" };
 
+/* The owners of whom the table does not speak. */
+static void write_owners(struct buf *out, const struct settings *s)
+{
+	for (uint32_t i = 0; i < s->owner_net_count; i++) {
+		const struct owner_net *row = &s->owner_net[i];
+
+		if (strcmp(row->owner, s->owner) == 0)
+			continue;
+		buf_printf(out, "owner %s: %s%s%s\n", row->owner, mode_names[row->net], row->has_allow ? ": " : "",
+			   row->has_allow && row->allow[0] ? row->allow : row->has_allow ? "nothing" : "");
+	}
+}
+
 static void write_text(struct buf *out, const struct settings *s, const struct net_policy *p)
 {
 	char rule[NET_NAME_MAX + 16];
@@ -143,6 +157,7 @@ static void write_text(struct buf *out, const struct settings *s, const struct n
 		buf_printf(out, "upstream proxy: %s\n", s->net_upstream);
 	if (s->net != NET_NONE)
 		buf_printf(out, "name servers: %s\n", s->net_dns[0] ? s->net_dns : "this host's");
+	write_owners(out, s);
 }
 
 static void write_json(struct buf *out, const struct settings *s, const struct net_policy *p)
@@ -161,6 +176,17 @@ static void write_json(struct buf *out, const struct settings *s, const struct n
 	buf_append_str(out, "}\n");
 }
 
+/* From here on the settings speak of one owner. */
+static int narrow(struct settings *s, struct err *e)
+{
+	struct net_grant grant = net_grant_of(s, s->owner);
+
+	s->net = grant.mode;
+	if (grant.allow != s->net_allow && str_copy(s->net_allow, sizeof(s->net_allow), grant.allow) < 0)
+		return err_set(e, ERR_CONFIG, "the list is too long");
+	return 0;
+}
+
 int cli_net_policy(struct cli_call *call, struct err *e)
 {
 	static struct net_policy policy;
@@ -168,7 +194,8 @@ int cli_net_policy(struct cli_call *call, struct err *e)
 	struct buf out;
 	int status = CLI_OK;
 
-	if (start_settings(call, &s, e) < 0 || start_ids(call, &s, e) < 0 || start_policy(&s, e) < 0)
+	if (start_settings(call, &s, e) < 0 || start_ids(call, &s, e) < 0 || start_policy(&s, e) < 0 ||
+	    narrow(&s.settings, e) < 0)
 		return -1;
 	if (net_policy_parse(&policy, s.settings.net, s.settings.net_allow, s.settings.net_lists,
 			     s.settings.net_apt_hosts, e) < 0)

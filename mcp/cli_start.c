@@ -93,13 +93,26 @@ int start_ids(struct cli_call *call, struct start *s, struct err *e)
 	return 0;
 }
 
+static bool uses_apt(const struct settings *s)
+{
+	if (s->net == NET_ALLOWLIST && net_policy_uses(s->net_allow, "apt"))
+		return true;
+	for (uint32_t i = 0; i < s->owner_net_count; i++) {
+		struct net_grant grant = net_grant_of(s, s->owner_net[i].owner);
+
+		if (grant.mode == NET_ALLOWLIST && net_policy_uses(grant.allow, "apt"))
+			return true;
+	}
+	return false;
+}
+
 int start_policy(struct start *s, struct err *e)
 {
 	struct settings *set = &s->settings;
 	struct store store;
 	int r;
 
-	if (set->net != NET_ALLOWLIST || !net_policy_uses(set->net_allow, "apt"))
+	if (!uses_apt(set))
 		return 0;
 	if (store_open(&store, set->home, e) < 0)
 		return -1;

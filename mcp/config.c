@@ -15,6 +15,7 @@
 #include "mcp/config_table.h"
 #include "runtime/base/cleanup.h"
 #include "runtime/base/str.h"
+#include "runtime/net_owner.h"
 #include "runtime/net_policy.h"
 
 void config_init(struct config *c)
@@ -485,6 +486,8 @@ int config_settings(const struct config *c, struct settings *ret, struct err *e)
 		return err_set(e, ERR_CONFIG, "settings: a path is too long");
 	if (copy_network(c, &s) < 0)
 		return err_set(e, ERR_CONFIG, "settings: a list of the network is too long");
+	if (net_owners_parse(&s, config_text(c, CONFIG_OWNER_NET), e) < 0)
+		return -1;
 	*ret = s;
 	return 0;
 }

@@ -389,9 +389,28 @@ int keeper_client_init(struct keeper_client *k, int fd, struct err *e)
 	k->hello.image[sizeof(k->hello.image) - 1] = 0;
 	k->hello.owner[sizeof(k->hello.owner) - 1] = 0;
 	k->hello.net_allow[sizeof(k->hello.net_allow) - 1] = 0;
+	for (uint32_t i = 0; i < OWNER_NET_MAX; i++) {
+		k->hello.owner_net[i].owner[OWNER_ID_LEN] = 0;
+		k->hello.owner_net[i].allow[OWNER_ALLOW_MAX - 1] = 0;
+	}
 	k->hello.start_failure.message[ERR_MESSAGE_MAX - 1] = 0;
 	k->hello.start_failure.remedy[ERR_REMEDY_MAX - 1] = 0;
 	return 0;
+}
+
+const struct api_hello *keeper_client_hello(struct keeper_client *k, const char *owner)
+{
+	const struct api_hello *h = &k->hello;
+	const struct owner_net *row = owner_net_find(h->owner_net, h->owner_net_count, owner_of(k, owner));
+
+	if (!row)
+		return h;
+	k->view = *h;
+	k->view.net = row->net;
+	k->view.owner_net_count = 0;
+	if (row->has_allow)
+		(void)str_copy(k->view.net_allow, sizeof(k->view.net_allow), row->allow);
+	return &k->view;
 }
 
 int keeper_client_watch(struct keeper_client *k, struct loop *loop, struct err *e)

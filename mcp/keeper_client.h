@@ -38,6 +38,7 @@ struct keeper_client {
 	struct keeper_request *requests;
 	struct keeper_message *queue, **queue_end;
 	struct api_hello hello;
+	struct api_hello view; /* keeper_client_hello() */
 	void (*on_drained)(void *ctx); /* the queue is empty again */
 	void (*on_tokens)(void *ctx, const struct api_tokens *tokens); /* valid during the call; may be NULL */
 	/* API_HTTP, API_TLS, API_LISTEN; descriptors left in fds are closed afterwards. May be NULL. */
@@ -48,6 +49,10 @@ struct keeper_client {
 
 /* keeper_client_init() - wait for the keeper's hello on fd (blocking: nothing else can be done). */
 int keeper_client_init(struct keeper_client *k, int fd, struct err *e);
+
+/* keeper_client_hello() - the hello as it is for one owner (NULL: the one it names): what that one's
+ * sandboxes reach. Return: valid until the next call. */
+const struct api_hello *keeper_client_hello(struct keeper_client *k, const char *owner);
 
 /* keeper_client_watch() - from now on replies come through the loop. */
 int keeper_client_watch(struct keeper_client *k, struct loop *loop, struct err *e);

@@ -81,6 +81,12 @@ static const struct cli_option net_log_options[] = {
 	{ NULL },
 };
 
+static const struct cli_option net_policy_options[] = {
+	{ "json", NULL, "machine-readable" },
+	{ "owner", "OWNER", "of whose sandboxes (a token's name, or an id)" },
+	{ NULL },
+};
+
 static const struct cli_option json_options[] = {
 	{ "json", NULL, "machine-readable" },
 	{ NULL },
@@ -141,8 +147,8 @@ static const struct cli_verb verbs[] = {
 	{ .name = "net log", .synopsis = "[--follow] [--owner ID]",
 	  .help = "what sandboxes connected to, and what was refused", .options = net_log_options,
 	  .run = cli_net_log },
-	{ .name = "net policy", .synopsis = "[--json]",
-	  .help = "what sandboxes may reach with these settings", .options = json_options,
+	{ .name = "net policy", .synopsis = "[--json] [--owner OWNER]",
+	  .help = "what sandboxes may reach with these settings", .options = net_policy_options,
 	  .run = cli_net_policy },
 	{ .name = "doctor", .synopsis = "[--json]",
 	  .help = "try everything a sandbox needs and name the repair of what is missing",

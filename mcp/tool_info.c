@@ -70,7 +70,7 @@ static void on_reply(struct keeper_request *r, const struct api_header *h, int *
 		return;
 	}
 	buf_init(&text, 64 * 1024);
-	write_info(&text, &c->server->keeper->hello, (const struct api_info_done *)h);
+	write_info(&text, keeper_client_hello(c->server->keeper, c->peer->owner), (const struct api_info_done *)h);
 	if (c->peer->ops) {
 		buf_append_str(&text, "\n");
 		c->peer->ops->write_headers(c->peer, &text);

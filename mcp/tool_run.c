@@ -100,7 +100,7 @@ static bool step_command(struct call *c)
 	if (run->timeout_raised)
 		buf_append_str(b, " [timeout raised to 1 s]");
 	buf_append_str(b, "\\n");
-	result_blocked(b, &run->excerpt.done, &c->server->keeper->hello);
+	result_blocked(b, &run->excerpt.done, keeper_client_hello(c->server->keeper, c->peer->owner));
 	excerpt_write(&run->excerpt, b, true);
 	call_write_text_tail(b);
 	write_meta(meta, sizeof(meta), run);

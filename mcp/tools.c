@@ -52,9 +52,9 @@ void tools_write_limits(struct buf *b, const struct api_hello *h)
 	if (h->limits.cpu_milli % 1000)
 		buf_printf(b, ".%03" PRIu32, h->limits.cpu_milli % 1000);
 	buf_printf(b, " cpus, %" PRIu32 " processes per sandbox; timeout %" PRIu64
-		      " s by default, at most %" PRIu64 " s. Network: %s.",
+		      " s by default, at most %" PRIu64 " s. Network: %s%s.",
 		   h->limits.pids, h->timeout_default_ms / 1000, h->timeout_max_ms / 1000,
-		   net_text(h->net));
+		   net_text(h->net), h->owner_net_count ? ", or what sandbox_info says" : "");
 	if (h->not_enforced) {
 		buf_append_str(b, " NOT enforced on this host: ");
 		result_controllers(b, h->not_enforced);

@@ -52,7 +52,7 @@ static int find_init(int dir_fd, const struct cgroup_record *rec, struct err *e)
 
 /* Policy comes from the settings of today: what was made under another one is not kept. Limits are
  * not compared, they can be set anew. */
-static int check_policy(const struct settings *s, const struct idrange *ids,
+static int check_policy(const struct settings *s, const char *owner, const struct idrange *ids,
 			const struct cgroup_record *rec, struct err *e)
 {
 	if (!s->profile->layer_kept)
@@ -61,7 +61,7 @@ static int check_policy(const struct settings *s, const struct idrange *ids,
 		return err_set(e, ERR_CONFIG, "it was made with profile %s", rec->profile);
 	if (strcmp(rec->image, s->image) != 0)
 		return err_set(e, ERR_CONFIG, "it was made from image %s", rec->image);
-	if (rec->net != (uint32_t)s->net)
+	if (rec->net != (uint32_t)net_grant_of(s, owner).mode)
 		return err_set(e, ERR_CONFIG, "it was made with another network setting");
 	if (rec->trust != (s->trust ? s->trust->id : 0))
 		return err_set(e, ERR_CONFIG, "it was made with other certificates (SANDBOX_EXTRA_CA)");
@@ -70,14 +70,14 @@ static int check_policy(const struct settings *s, const struct idrange *ids,
 	return 0;
 }
 
-int adopt_look(const struct settings *s, const struct idrange *ids, int dir_fd,
+int adopt_look(const struct settings *s, const char *owner, const struct idrange *ids, int dir_fd,
 	       struct cgroup_record *ret, struct err *e)
 {
 	_cleanup_fd_ int pidfd = -1;
 
 	if (cgroup_record_read(dir_fd, ret) != 1)
 		return err_set(e, ERR_GONE, "it has no record, or a damaged one");
-	if (check_policy(s, ids, ret, e) < 0)
+	if (check_policy(s, owner, ids, ret, e) < 0)
 		return -1;
 	pidfd = find_init(dir_fd, ret, e);
 	if (pidfd < 0 || userns_check_sandbox(ids, ret->init_pid, e) < 0)
@@ -177,7 +177,7 @@ static int take_over(struct adoption *a, struct err *e)
 	a->ids = owners_ids(a->reg->owners, a->owner, false, e);
 	if (!a->ids)
 		return -1;
-	pidfd = adopt_look(a->reg->settings, a->ids, a->dir_fd, &a->rec, e);
+	pidfd = adopt_look(a->reg->settings, a->owner, a->ids, a->dir_fd, &a->rec, e);
 	sb = pidfd < 0 ? NULL : new_sandbox(a, e);
 	if (!sb)
 		return -1;

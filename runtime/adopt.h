@@ -18,5 +18,5 @@ void adopt_all(struct registry *reg);
 
 /* adopt_look() - check that the record of a held box describes the process in its init leaf, and that
  * the sandbox is one this keeper would make. Return: pidfd of pid 1, -1 (e says what does not fit). */
-int adopt_look(const struct settings *s, const struct idrange *ids, int dir_fd,
+int adopt_look(const struct settings *s, const char *owner, const struct idrange *ids, int dir_fd,
 	       struct cgroup_record *ret, struct err *e);

@@ -91,6 +91,8 @@ struct api_hello {
 	uint64_t image_max_bytes, output_max_bytes;
 	char owner[OWNER_ID_LEN + 1];
 	char net_allow[NET_TEXT_MAX]; /* what the allowlist lets through, as it was set */
+	uint32_t owner_net_count;     /* owners for whom net and net_allow are others */
+	struct owner_net owner_net[OWNER_NET_MAX];
 	struct err start_failure; /* code ERR_NONE, or why no sandbox can be made: answer it to everything */
 };
 

@@ -108,11 +108,12 @@ static void tell_config(struct egress_proxy *p)
 {
 	static struct proxy_config msg;
 	const struct settings *s = p->egress->reg->settings;
+	struct net_grant grant = net_grant_of(s, p->owner);
 
-	msg = (struct proxy_config){ .h = { PROXY_CONFIG, sizeof(msg) }, .net = s->net,
+	msg = (struct proxy_config){ .h = { PROXY_CONFIG, sizeof(msg) }, .net = grant.mode,
 				     .log_max_bytes = EGRESS_LOG_MAX_BYTES };
 	(void)str_copy(msg.owner, sizeof(msg.owner), p->owner);
-	(void)str_copy(msg.allow, sizeof(msg.allow), s->net_allow);
+	(void)str_copy(msg.allow, sizeof(msg.allow), grant.allow);
 	(void)str_copy(msg.lists, sizeof(msg.lists), s->net_lists);
 	(void)str_copy(msg.apt_hosts, sizeof(msg.apt_hosts), s->net_apt_hosts);
 	(void)str_copy(msg.dns, sizeof(msg.dns), s->net_dns);
@@ -422,13 +423,14 @@ static struct egress_box *new_box(struct egress_proxy *p, struct sandbox *sb)
 int egress_attach(struct sandbox *sb, struct err *e)
 {
 	struct registry *reg = sb->reg;
+	enum net_mode mode = sb->launch.inside.mode;
 	struct egress *g = get_egress(reg);
 	struct egress_proxy *p;
 
-	if (reg->settings->net == NET_NONE)
+	if (mode == NET_NONE)
 		return 0;
 	/* Where only the proxy resolves, a program that asks for itself hears at once that nobody does. */
-	if (reg->settings->net == NET_ALLOWLIST) {
+	if (mode == NET_ALLOWLIST) {
 		close_fd(&sb->launch.socket[NET_SOCKET_DNS_UDP]);
 		close_fd(&sb->launch.socket[NET_SOCKET_DNS_TCP]);
 	}

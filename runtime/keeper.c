@@ -59,13 +59,24 @@ static int on_message(struct peer *p, const struct api_header *h, struct err *e)
 
 /* ---- peers ---- */
 
+/* What any of its sandboxes reaches: others than a service have one owner. */
+static struct net_grant net_most(const struct keeper *k)
+{
+	const struct settings *s = k->settings;
+
+	if (k->start->kind != KEEPER_SERVICE)
+		return net_grant_of(s, s->owner);
+	return (struct net_grant){ s->net, s->net_allow };
+}
+
 void keeper_say_hello(struct keeper *k, struct peer *p)
 {
 	const struct settings *s = k->settings;
+	struct net_grant grant = net_most(k);
 	struct api_hello msg = {
 		.limits = s->limits,
 		.not_enforced = (CGROUP_ALL & ~k->start->cgroup->controllers) | (s->disk_wanted ? LIMIT_DISK : 0),
-		.net = s->net,
+		.net = grant.mode,
 		.max_sandboxes = s->max_sandboxes,
 		.timeout_default_ms = s->timeout_default_ms,
 		.timeout_max_ms = s->timeout_max_ms,
@@ -86,7 +97,11 @@ void keeper_say_hello(struct keeper *k, struct peer *p)
 	msg.as_user = k->start->projects && k->start->projects->as_user;
 	(void)str_copy(msg.profile, sizeof(msg.profile), s->profile->name);
 	(void)str_copy(msg.image, sizeof(msg.image), s->image);
-	(void)str_copy(msg.net_allow, sizeof(msg.net_allow), s->net_allow);
+	(void)str_copy(msg.net_allow, sizeof(msg.net_allow), grant.allow);
+	if (k->start->kind == KEEPER_SERVICE) {
+		msg.owner_net_count = s->owner_net_count;
+		memcpy(msg.owner_net, s->owner_net, sizeof(msg.owner_net));
+	}
 	(void)str_copy(msg.owner, sizeof(msg.owner), s->owner);
 	peer_send(p, API_HELLO, FIRST_CONTROL_ID, &msg, sizeof(msg));
 }
@@ -406,7 +421,7 @@ static int prepare(struct keeper *k, struct err *e)
 			return -1;
 	}
 	if (prepare_rights(k, e) < 0 || open_control(k, e) < 0 ||
-	    registry_net_start(&k->registry, k->settings->net, !k->start->ids->in_storage, e) < 0)
+	    registry_net_start(&k->registry, net_most(k).mode, !k->start->ids->in_storage, e) < 0)
 		return -1;
 	owners_init(&k->owners, &k->store, k->settings->subid, k->start->ids);
 	k->owners.in_use = registry_has_owner;

@@ -369,7 +369,7 @@ static int prepare(struct launch_child *c, const struct launch_request *req, str
 	if (c->init_fd < 0)
 		return keeper_step_failed(LAUNCH_PREPARE, e);
 	(void)snprintf(c->cgroup_namespaces, sizeof(c->cgroup_namespaces), "%u", req->pids + 32);
-	if ((req->uplink && uplink_prepare(req->uplink, &c->inside, &c->link, e) < 0) ||
+	if ((req->uplink && uplink_prepare(req->uplink, req->net, &c->inside, &c->link, e) < 0) ||
 	    net_plan_init(&c->net, &c->inside, e) < 0)
 		return -1;
 	return mounts_prepare(&c->mounts, &sources, req->profile, e);

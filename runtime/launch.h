@@ -55,7 +55,8 @@ struct launch_request {
 	const char *key; /* also the host name */
 	const struct profile *profile;
 	const struct idrange *ids;
-	struct uplink *uplink; /* also the mode; NULL: none */
+	struct uplink *uplink; /* NULL: none, whatever the mode */
+	enum net_mode net;     /* at most the uplink's */
 	int lower_fd;     /* the image's root directory */
 	int layer_fd;     /* directory holding upper/ and work/; -1: read-only root */
 	int workspace_fd; /* -1: tmpfs of the profile */

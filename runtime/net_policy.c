@@ -338,6 +338,29 @@ bool net_policy_allows(const struct net_policy *p, const struct net_dest *host, 
 	return false;
 }
 
+static bool covers_host(const struct net_rule *wide, const struct net_rule *rule)
+{
+	if (rule->wildcard)
+		return wide->wildcard && strcmp(wide->host.name, rule->host.name) == 0;
+	return matches_host(wide, &rule->host);
+}
+
+static bool covers_port(const struct net_policy *p, const struct net_rule *rule, uint16_t port)
+{
+	for (size_t i = 0; i < p->count; i++) {
+		if (covers_host(&p->rules[i], rule) && matches_port(&p->rules[i], port))
+			return true;
+	}
+	return false;
+}
+
+bool net_policy_covers(const struct net_policy *p, const struct net_rule *rule)
+{
+	if (rule->port != NET_PORT_WEB)
+		return covers_port(p, rule, rule->port);
+	return covers_port(p, rule, PORT_HTTP) && covers_port(p, rule, PORT_HTTPS);
+}
+
 const char *net_policy_format_rule(const struct net_rule *rule, char *text, size_t size)
 {
 	bool v6 = rule->host.is_address && rule->host.addr.family == AF_INET6;

@@ -69,5 +69,8 @@ bool net_policy_uses(const char *allow, const char *word);
 /* net_policy_allows() - by name and port alone; the address is checked when it is known. */
 bool net_policy_allows(const struct net_policy *p, const struct net_dest *host, uint16_t port);
 
+/* net_policy_covers() - does the list let through everything that this rule would? */
+bool net_policy_covers(const struct net_policy *p, const struct net_rule *rule);
+
 /* net_policy_format_rule() - one rule as it would be written. Return: text. */
 const char *net_policy_format_rule(const struct net_rule *rule, char *text, size_t size);

@@ -127,14 +127,20 @@ void uplink_close(struct uplink *u)
 	close_fd(&u->slot_fd);
 }
 
-int uplink_prepare(struct uplink *u, struct net_inside *ret, unsigned int *ret_link, struct err *e)
+enum net_uplink uplink_kind(const struct uplink *u, enum net_mode mode)
 {
-	*ret = (struct net_inside){ .mode = u->mode, .uplink = u->kind, .deny = u->host.deny,
+	return mode == NET_INTERNET ? u->kind : NET_UPLINK_NONE;
+}
+
+int uplink_prepare(struct uplink *u, enum net_mode mode, struct net_inside *ret, unsigned int *ret_link,
+		   struct err *e)
+{
+	*ret = (struct net_inside){ .mode = mode, .uplink = uplink_kind(u, mode), .deny = u->host.deny,
 				    .deny_count = u->host.deny_count };
 	*ret_link = 0;
-	if (u->kind == NET_UPLINK_VETH)
+	if (ret->uplink == NET_UPLINK_VETH)
 		return net_veth_prepare(u, ret, ret_link, e);
-	if (net_has_tap(u->kind)) {
+	if (net_has_tap(ret->uplink)) {
 		ret->address[0] = tap_address;
 		ret->gateway[0] = tap_gateway;
 	}
@@ -143,7 +149,7 @@ int uplink_prepare(struct uplink *u, struct net_inside *ret, unsigned int *ret_l
 
 int uplink_connect(struct uplink *u, const struct net_inside *inside, unsigned int link, pid_t child)
 {
-	return u->kind == NET_UPLINK_VETH ? net_veth_connect(u, inside, link, child) : 0;
+	return inside->uplink == NET_UPLINK_VETH ? net_veth_connect(u, inside, link, child) : 0;
 }
 
 void uplink_release(struct uplink *u, unsigned int link)

@@ -51,9 +51,14 @@ struct uplink {
 int uplink_open(struct uplink *u, enum net_mode mode, bool root, struct err *e);
 void uplink_close(struct uplink *u);
 
-/* uplink_prepare() - before a sandbox is cloned: what its inside is to be. *ret_link is what was taken
+/* uplink_kind() - the way out of a sandbox of this mode. */
+enum net_uplink uplink_kind(const struct uplink *u, enum net_mode mode);
+
+/* uplink_prepare() - before a sandbox of this mode, the uplink's or a narrower one, is cloned: what its
+ * inside is to be. *ret_link is what was taken
  * for it, 0 for nothing; uplink_release() gives it back. Return: 0, -1. */
-int uplink_prepare(struct uplink *u, struct net_inside *ret, unsigned int *ret_link, struct err *e);
+int uplink_prepare(struct uplink *u, enum net_mode mode, struct net_inside *ret,
+		   unsigned int *ret_link, struct err *e);
 
 /* uplink_connect() - when its namespace exists, before the child goes on: the pair. Never waits.
  * Return: 0, -1 with errno. */

@@ -205,8 +205,8 @@ void sandbox_write_record(struct sandbox *sb)
 {
 	const struct settings *s = sb->reg->settings;
 	struct lost lost = lost_of(sb->reg, sb->owner, sb->key);
-	struct cgroup_record rec = { .limits = s->limits, .best_effort = s->limits_best_effort, .net = s->net,
-				     .uplink = sb->reg->uplink.kind, .id_base = sb->ids->base, .keeper_pid = getpid(),
+	struct cgroup_record rec = { .limits = s->limits, .best_effort = s->limits_best_effort, .net = sb->launch.inside.mode,
+				     .uplink = sb->launch.inside.uplink, .id_base = sb->ids->base, .keeper_pid = getpid(),
 				     .init_pid = sb->launch.pid,
 				     .init_start_time = proc_start_time(sb->launch.pid),
 				     .generation = sb->generation, .created_ns = sb->created_ns,
@@ -266,6 +266,7 @@ static int launch(struct sandbox *sb, struct err *e)
 		.profile = p,
 		.ids = sb->ids,
 		.uplink = &reg->uplink,
+		.net = net_grant_of(reg->settings, sb->owner).mode,
 		.lower_fd = sb->image_fd,
 		.layer_fd = p->layer_kept ? sb->label.layer_fd : -1,
 		.workspace_fd = p->workspace_tmpfs_bytes ? -1 : sb->label.workspace_fd,

@@ -35,7 +35,7 @@ static void follow(struct loop_timer *t)
 	for (struct sandbox *sb = reg->all; sb; sb = sb->next) {
 		int fd = sb->launch.socket[NET_SOCKET_ROUTE];
 
-		if (fd >= 0 && uplink_follow_inside(&reg->uplink, fd) < 0)
+		if (fd >= 0 && net_has_device(sb->launch.inside.uplink) && uplink_follow_inside(&reg->uplink, fd) < 0)
 			log_error("%s: the host's new addresses are not denied to it: %s", sb->key,
 				  strerror(errno));
 	}
@@ -184,21 +184,23 @@ int registry_net_attach(struct sandbox *sb, struct err *e)
 int registry_net_adopt(struct sandbox *sb, uint32_t kind, struct err *e)
 {
 	struct uplink *u = &sb->reg->uplink;
+	enum net_mode mode = net_grant_of(sb->reg->settings, sb->owner).mode;
+	enum net_uplink way = uplink_kind(u, mode);
 	unsigned int link = 0;
 
-	if (kind != (uint32_t)u->kind)
+	if (kind != (uint32_t)way)
 		return err_set(e, ERR_CONFIG, "the way out of sandboxes is another one now: %s",
-			       net_uplink_name(u->kind));
-	if (!net_has_sockets(u->mode))
+			       net_uplink_name(way));
+	sb->launch.inside = (struct net_inside){ .mode = mode, .uplink = way };
+	if (!net_has_sockets(mode))
 		return 0;
-	if (net_rejoin_sockets(sb->launch.pidfd, net_uses_proxy(u->mode, u->kind), &u->patient, sb->launch.socket,
+	if (net_rejoin_sockets(sb->launch.pidfd, net_uses_proxy(mode, way), &u->patient, sb->launch.socket,
 			       e) < 0)
 		return -1;
-	if (net_has_tap(u->kind))
-		return uplink_prepare(u, &sb->launch.inside, &link, e) < 0 ? -1 : start_tool(sb, e);
 	/* A pair of interfaces has its number as long as it is there: net_veth_prepare() looks. */
-	sb->launch.inside = (struct net_inside){ .mode = u->mode, .uplink = u->kind };
-	return 0;
+	if (!net_has_tap(way))
+		return 0;
+	return uplink_prepare(u, mode, &sb->launch.inside, &link, e) < 0 ? -1 : start_tool(sb, e);
 }
 
 bool registry_net_detach(struct sandbox *sb)

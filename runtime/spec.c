@@ -61,3 +61,21 @@ const struct profile *profile_find(const char *name)
 	}
 	return NULL;
 }
+
+const struct owner_net *owner_net_find(const struct owner_net *rows, uint32_t count, const char *owner)
+{
+	for (uint32_t i = 0; i < count && i < OWNER_NET_MAX; i++) {
+		if (strcmp(rows[i].owner, owner) == 0)
+			return &rows[i];
+	}
+	return NULL;
+}
+
+struct net_grant net_grant_of(const struct settings *s, const char *owner)
+{
+	const struct owner_net *row = owner_net_find(s->owner_net, s->owner_net_count, owner);
+
+	if (!row)
+		return (struct net_grant){ s->net, s->net_allow };
+	return (struct net_grant){ (enum net_mode)row->net, row->has_allow ? row->allow : s->net_allow };
+}

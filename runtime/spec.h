@@ -75,6 +75,22 @@ struct project_spec {
 	char target[PROJECT_TARGET_MAX]; /* /workspace, or /mnt/NAME */
 };
 
+enum { OWNER_NET_MAX = 32, OWNER_ALLOW_MAX = 512 };
+
+/* An owner whose sandboxes reach less than the server's (net_owner.h). */
+struct owner_net {
+	char owner[OWNER_ID_LEN + 1];
+	uint32_t net;       /* enum net_mode */
+	uint32_t has_allow; /* a list of its own, else the server's */
+	char allow[OWNER_ALLOW_MAX];
+};
+
+/* What one owner's sandboxes reach. */
+struct net_grant {
+	enum net_mode mode;
+	const char *allow; /* of the mode allowlist */
+};
+
 enum { TRUST_MAX = 64 };
 
 /* Further certificate authorities for sandboxes (SANDBOX_EXTRA_CA): checked certificates in PEM, one after
@@ -113,7 +129,15 @@ struct settings {
 	char net_apt_hosts[NET_APT_HOSTS_MAX];  /* what "apt" in it stands for */
 	char net_dns[NET_SERVERS_TEXT_MAX];     /* SANDBOX_DNS, "" = the host's */
 	char net_upstream[NET_UPSTREAM_MAX];    /* SANDBOX_UPSTREAM_PROXY as host:port, "" = none */
+	struct owner_net owner_net[OWNER_NET_MAX]; /* SANDBOX_OWNER_NET */
+	uint32_t owner_net_count;
 	const struct trust *trust;              /* NULL: none, or not read yet */
 	/* HTTP and GC settings are in the option table too; the verbs that use them read them
 	 * through config_text(). */
 };
+
+/* net_grant_of() - the server's policy, or the owner's own. Return: valid as long as the settings. */
+struct net_grant net_grant_of(const struct settings *s, const char *owner);
+
+/* owner_net_find() - Return: the owner's row of count, NULL. */
+const struct owner_net *owner_net_find(const struct owner_net *rows, uint32_t count, const char *owner);

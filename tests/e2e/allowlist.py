@@ -3,7 +3,6 @@
 """A sandbox with an allowlist, in an internet of our own: what is listed works with real programs, what is
 not does not exist, and the result says so. As root and as an ordinary user."""
 
-import hashlib
 import json
 import os
 import re
@@ -14,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-from tests.lib import escape, host, networld as nw, tap  # noqa: E402
+from tests.lib import escape, host, networld as nw, servers, tap  # noqa: E402
 
 TABLE = {
     "web.example": [nw.WEB], "other.example": [nw.WEB2], "lan.example": [nw.LAN],
@@ -23,49 +22,10 @@ TABLE = {
 ALLOW = "web.example,lan.example,metadata.example,host.example,loop.example,web.example:5432"
 
 
-FILES = {}  # path -> bytes: a package archive
-
-
-def web(c):
-    """Keep-alive, and requests sent ahead: what apt does."""
-    data = b""
-    while True:
-        while b"\r\n\r\n" not in data:
-            part = c.recv(65536)
-            if not part:
-                return
-            data += part
-        head, data = data.split(b"\r\n\r\n", 1)
-        path = os.path.normpath(head.split(b" ")[1].decode())
-        body = ("served by %s\n" % c.getsockname()[0]).encode() if path == "/" else FILES.get(path)
-        c.sendall(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s"
-                  % (b"200 OK" if body is not None else b"404 Not Found", len(body or b""), body or b""))
-
-
-def make_archive():
-    """A package of our own, in a flat archive."""
-    base = host.scratch("archive")
-    root = os.path.join(base, "root")
-    os.makedirs(root + "/DEBIAN")
-    os.makedirs(root + "/usr/bin")
-    with open(root + "/DEBIAN/control", "w", encoding="ascii") as f:
-        f.write("Package: mcpt-hello\nVersion: 1\nArchitecture: all\nMaintainer: none <none@example>\n"
-                "Description: says hello\n")
-    with open(root + "/usr/bin/mcpt-hello", "w", encoding="ascii") as f:
-        f.write("#!/bin/sh\necho hello from a package\n")
-    os.chmod(root + "/usr/bin/mcpt-hello", 0o755)
-    host.run("dpkg-deb", "--root-owner-group", "-b", root, base + "/hello.deb")
-    with open(base + "/hello.deb", "rb") as f:
-        deb = f.read()
-    FILES["/repo/hello.deb"] = deb
-    FILES["/repo/Packages"] = (
-        "Package: mcpt-hello\nVersion: 1\nArchitecture: all\nMaintainer: none\nFilename: ./hello.deb\n"
-        "Size: %d\nSHA256: %s\nDescription: says hello\n\n"
-        % (len(deb), hashlib.sha256(deb).hexdigest())).encode()
-
-
 def internet():
     nw.NameServer(TABLE).start()
+    web = servers.Site()
+    servers.add_apt(web)
     for address in (nw.WEB, nw.WEB2, nw.LAN, nw.METADATA, nw.GATEWAY):
         nw.serve(address, 80, web)
         nw.serve(address, 5432, web)
@@ -135,7 +95,7 @@ def check_apt(t, client):
     reply = client.run("net", "echo 'deb [trusted=yes] http://web.example/repo ./' >/etc/apt/sources.list; "
                               "rm -rf /etc/apt/sources.list.d/*; apt-get -q update && apt-get -q -y install "
                               "mcpt-hello && mcpt-hello", timeout=120)
-    t.ok(reply.status == 0 and "hello from a package" in reply.output, "apt-get install works", reply)
+    t.ok(reply.status == 0 and servers.HELLO in reply.output, "apt-get install works", reply)
     reply = client.run("net", "echo 'deb [trusted=yes] http://other.example/repo ./' >/etc/apt/sources.list; "
                               "apt-get -q update 2>&1; true", timeout=120)
     t.ok("[blocked: other.example:80 (not listed)]" in reply.text, "from another host it does not", reply)
@@ -318,7 +278,6 @@ def main():
         tap.skip_all("needs root to make a user, a cgroup and files of sandbox ids")
     nw.check_missing()
     nw.enter()
-    make_archive()
     world = nw.Internet(internet)
     with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as f:
         f.write("1")  # of this namespace: root then gets interfaces, the ordinary user what there is

@@ -7,6 +7,7 @@ machine's own network is neither used nor changed.
 """
 
 import atexit
+import contextlib
 import ctypes
 import os
 import shutil
@@ -137,8 +138,8 @@ def enter():
         host.run("modprobe", "tun", check=False)
     if not os.path.exists("/dev/net/tun"):
         raise host.Missing("there is no /dev/net/tun")
-    unshare(CLONE_NEWNS | CLONE_NEWNET)
-    mount(None, "/", None, MS_REC | MS_PRIVATE)
+    private_mounts()
+    unshare(CLONE_NEWNET)
     ip("link", "set", "lo", "up")
     return surround()
 
@@ -198,6 +199,25 @@ def open_tun(on):
     os.mknod(node, 0o20666 if on else 0o20600, os.makedev(10, 200))
     os.chmod(node, 0o666 if on else 0o600)
     mount(node, "/dev/net/tun", None, MS_BIND)
+
+
+def private_mounts():
+    """Of this process, so that what follows hides and opens things for it alone."""
+    unshare(CLONE_NEWNS)
+    mount(None, "/", None, MS_REC | MS_PRIVATE)
+
+
+@contextlib.contextmanager
+def hidden(*paths):
+    """Programs that are not installed for a while."""
+    for path in paths:
+        hide(path)
+    try:
+        yield
+    finally:
+        for path in paths:
+            if os.path.exists(path) and libc.umount2(path.encode(), 2) < 0:
+                raise OSError(ctypes.get_errno(), "umount " + path)
 
 
 def hide(path):

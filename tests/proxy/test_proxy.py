@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tests.lib import networld as nw, tap  # noqa: E402
+from tests.lib import networld as nw, servers, tap  # noqa: E402
 from proxy import Proxy, ALLOWLIST, INTERNET, NONE, read_all, read_head, status, LOG_FULL, RESOLV  # noqa: E402
 
 t = tap.Tap()
@@ -30,26 +30,7 @@ LAN_KIND, LOOPBACK, LINK, METADATA_KIND, HOST_KIND, UNLISTED, BAD_NAME = 1, 2, 3
 def web(c):
     """HTTP/1.1 with keep-alive: /len, /chunked, /close, /slow, /echo, /early; says where it was reached."""
     where = c.getsockname()[0]
-    data = b""
-    while True:
-        while b"\r\n\r\n" not in data:
-            part = c.recv(65536)
-            if not part:
-                return
-            data += part
-        head, data = data.split(b"\r\n\r\n", 1)
-        lines = head.decode("latin-1").split("\r\n")
-        method, path, _ = lines[0].split(" ")
-        fields = {k.lower(): v.strip() for k, v in (line.split(":", 1) for line in lines[1:])}
-        body = b""
-        if "content-length" in fields and path != "/early":
-            while len(data) < int(fields["content-length"]):
-                data += c.recv(65536)
-            body, data = data[:int(fields["content-length"])], data[int(fields["content-length"]):]
-        elif fields.get("transfer-encoding") == "chunked":
-            while b"0\r\n\r\n" not in data:
-                data += c.recv(65536)
-            body, data = data.split(b"0\r\n\r\n", 1)
+    for method, path, fields, body, head in servers.requests(c, lambda path: path == "/early"):
         text = ("%s|%s|%s|%s" % (where, method, path, fields.get("host"))).encode()
         if path == "/chunked":
             c.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x;x=1\r\n%s\r\n"

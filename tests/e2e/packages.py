@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Packages install in every mode that has a network, by every way out, as root and as an ordinary user, from
+archives of our own behind names of our own; in mode none the installer says why not, and soon.
+
+apt is in every image. curl is the host's. wget, git, pip and npm are tried where the image named by
+SANDBOX_TEST_TOOLS (an archive like SANDBOX_TEST_ROOTFS) has them.
+"""
+
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+from tests.lib import escape, host, net, networld as nw, servers, tap  # noqa: E402
+
+TABLE = {"packages.example": [nw.WEB], "lan.example": [nw.LAN]}
+URL = "http://packages.example"
+APT = ("echo 'deb [trusted=yes] %s/repo ./' >/etc/apt/sources.list; rm -rf /etc/apt/sources.list.d/*; "
+       "apt-get -q update && apt-get -q -y install mcpt-hello && mcpt-hello" % URL)
+
+# name -> command that prints servers.HELLO
+TOOLS = {
+    "wget": "wget -qO- %s/hello.txt" % URL,
+    "curl": "curl -sS %s/hello.txt" % URL,
+    "git": "git clone -q %s/hello.git /tmp/clone && cat /tmp/clone/hello.txt" % URL,
+    "pip": "pip install -q --trusted-host packages.example --index-url %s/simple mcpt-hello && "
+           "python3 -c 'import mcpt_hello'" % URL,
+    "npm": "cd /tmp && npm install --no-audit --no-fund --registry %s/ mcpt-hello >&2 && "
+           "node -e 'require(\"mcpt-hello\")'" % URL,
+}
+
+
+def internet():
+    nw.NameServer(TABLE).start()
+    site = servers.Site()
+    servers.add_apt(site)
+    servers.add_pip(site)
+    servers.add_npm(site, URL)
+    servers.add_git(site)
+    site.files["/hello.txt"] = (servers.HELLO + "\n").encode()
+    for address in (nw.WEB, nw.LAN):
+        nw.serve(address, 80, site)
+
+
+def forwarding(on):
+    with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as f:
+        f.write("1" if on else "0")
+
+
+PASTA, SLIRP = "/usr/bin/pasta", "/usr/bin/slirp4netns"
+INTERNET = ("--net", "internet")
+# mode, way out, its settings, whether the kernel forwards, what is not installed
+WAYS = (
+    ("root", "veth", INTERNET, True, ()),
+    ("root", "slirp4netns", INTERNET, False, ()),
+    ("root", "proxy", INTERNET, False, (SLIRP,)),
+    ("user", "pasta", INTERNET, False, ()),
+    ("user", "slirp4netns", INTERNET, False, (PASTA,)),
+    ("user", "proxy", INTERNET, False, (PASTA, SLIRP)),
+    ("root", "allowlist", ("--net", "allowlist", "--net-allow", "packages.example"), False, ()),
+    ("user", "allowlist", ("--net", "allowlist", "--net-allow", "packages.example"), False, ()),
+)
+
+
+def check_tools(t, client, label):
+    for name, command in TOOLS.items():
+        if client.run(label, "command -v " + name).status != 0:
+            t.skip(name, "the image has none")
+            continue
+        reply = client.run(label, command, timeout=120)
+        t.ok(reply.status == 0 and servers.HELLO in reply.output, name + " works", reply)
+
+
+def check_way(t, world, way, args):
+    client = world.client(*args, env={"SANDBOX_DNS": nw.NAMES, "SANDBOX_LOG": "info"})
+    label = "packages " + way
+    reply = client.run(label, APT, timeout=180)
+    t.ok(reply.status == 0 and servers.HELLO in reply.output, "apt-get install works", reply)
+    if way != "allowlist":
+        t.ok(("go out by " + way).encode() in client.log, "(and this is the way out)", client.log)
+    check_tools(t, client, label)
+    reply = client.run(label, APT.replace("packages.example", "lan.example"), timeout=180)
+    t.ok(reply.status != 0, "from the LAN it does not", reply)
+    client.close()
+
+
+def check_none(t, world):
+    client = world.client("--net", "none")
+    started = time.monotonic()
+    reply = client.run("packages none", APT, timeout=60)
+    took = time.monotonic() - started
+    t.ok(reply.status != 0 and "resolv" in reply.output, "none: apt-get fails, and says why", reply)
+    t.ok(took < 20, "none: it does not wait for a network", took)
+    client.close()
+
+
+def attack(t, world):
+    mode = t.prefix.split(":")[0]
+    for ours, way, args, forwards, missing in WAYS:
+        if ours != mode:
+            continue
+        t.prefix = "%s, %s: " % (mode, way)
+        forwarding(forwards)
+        with net.hidden(*missing):
+            check_way(t, world, way, args)
+    t.prefix = mode + ": "
+    check_none(t, world)
+
+
+def control(t):
+    for address in (nw.WEB, nw.LAN):
+        done = host.run("curl", "-sS", "--max-time", "10", "http://%s/hello.txt" % address, check=False)
+        t.ok(servers.HELLO in done.stdout.decode(), "%s serves this host" % address, done)
+
+
+def main():
+    if os.geteuid() != 0:
+        tap.skip_all("needs root to make a user, a cgroup and files of sandbox ids")
+    nw.check_missing()
+    nw.enter()
+    net.private_mounts()
+    net.open_tun(True)
+    if os.environ.get("SANDBOX_TEST_TOOLS"):
+        os.environ["SANDBOX_TEST_ROOTFS"] = os.environ["SANDBOX_TEST_TOOLS"]
+    world = nw.Internet(internet)
+    host.at_exit(world.stop)
+    escape.main(attack, control)
+
+
+if __name__ == "__main__":
+    main()
