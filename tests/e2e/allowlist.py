@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
@@ -19,6 +20,7 @@ TABLE = {
     "web.example": [nw.WEB], "other.example": [nw.WEB2], "lan.example": [nw.LAN],
     "metadata.example": [nw.METADATA], "host.example": [nw.HOST_PUBLIC], "loop.example": ["127.0.0.1"],
 }
+LOG_MAX = 8 * 1024 * 1024  # of runtime/egress_log.h
 ALLOW = "web.example,lan.example,metadata.example,host.example,loop.example,web.example:5432"
 
 
@@ -221,6 +223,59 @@ def check_log(t, world):
     t.ok(done.status == 0 and "web.example" in done.out and "5432" in done.out, "net policy", done)
 
 
+class Follower:
+    """net log --follow, read as it comes."""
+
+    def __init__(self, world):
+        self.process = world.popen("net", "log", "--follow", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL)
+        self.names = []
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.names.append(json.loads(line).get("name"))
+
+    def saw(self, name, seconds=10):
+        end = time.monotonic() + seconds
+        while name not in self.names and time.monotonic() < end:
+            time.sleep(0.05)
+        return name in self.names
+
+
+def check_rotation(t, world):
+    """A full log is put aside, one that was put aside before goes, and who follows misses nothing."""
+    path = os.path.join(world.home, "egress", "00000000.log")
+    client = world.client("--net", "allowlist", env={"SANDBOX_DNS": nw.NAMES})
+    ask = "LD_LIBRARY_PATH=/workspace /workspace/curl -sS --max-time 10 http://%s/"
+    follower = Follower(world)
+    for turn in range(2):
+        names = ["%s%d.example" % (word, turn) for word in ("before", "full", "after")]
+        client.run("net", ask % names[0])
+        t.ok(follower.saw(names[0]), "net log --follow shows a line when it is written", follower.names[-3:])
+        with open(path, "ab") as f:
+            f.write(b"{\"name\":\"filler%d\"}\n" % turn * (LOG_MAX // 16))
+        inode = os.stat(path).st_ino
+        client.run("net", ask % names[1])
+        end = time.monotonic() + 10
+        while os.path.exists(path) and os.stat(path).st_ino == inode and time.monotonic() < end:
+            time.sleep(0.05)
+        t.ok(os.stat(path + ".1").st_ino == inode, "a full log is put aside")
+        client.run("net", ask % names[2])
+        t.ok(follower.saw(names[2]) and names[1] in follower.names, "whoever follows goes on with the new one",
+             follower.names[-3:])
+    follower.process.terminate()
+    t.ok(follower.process.wait(5) != 1, "and ends when told to")
+    client.close()
+    t.same(sorted(n for n in os.listdir(os.path.dirname(path)) if n.startswith("00000000")),
+           ["00000000.log", "00000000.log.1"], "there are two files and no more")
+    size = os.path.getsize(path + ".1")
+    t.ok(LOG_MAX <= size < LOG_MAX + LOG_MAX // 4, "of bounded size", size)
+    shown = [json.loads(line).get("name") for line in world.run("net", "log").out.splitlines()]
+    t.ok("full1.example" in shown and "after1.example" in shown and "before0.example" not in shown,
+         "net log shows both, and what is older is gone", shown[-3:])
+
+
 def check_internet(t, world):
     """Mode internet, by whatever way out this host gives: names resolve, the LAN stays away."""
     client = world.client("--net", "internet", env={"SANDBOX_DNS": nw.NAMES})
@@ -252,6 +307,7 @@ def attack(t, world):
     check_restart(t, world, client)
     client.close()
     check_log(t, world)
+    check_rotation(t, world)
     check_preset(t, world)
     client = world.client("--net", "allowlist", env={"SANDBOX_DNS": nw.NAMES})
     reply = client.run("net", "LD_LIBRARY_PATH=/workspace /workspace/curl -sS http://web.example/")
