@@ -18,6 +18,7 @@ from tests.lib import networld as nw  # noqa: E402
 from proxy import Proxy  # noqa: E402
 
 BYTES, ROUNDS, CONNECTS = 256 << 20, 5, 200
+AT_ONCE, WARM = 500, 20  # connections that are open and have carried something
 BLOCK = b"x" * (1 << 20)
 
 
@@ -25,6 +26,14 @@ def source(c):
     c.recv(1)
     for _ in range(BYTES // len(BLOCK)):
         c.sendall(BLOCK)
+
+
+def echo(c):
+    while True:
+        data = c.recv(65536)
+        if not data:
+            return
+        c.sendall(data)
 
 
 def greet(c):
@@ -36,6 +45,7 @@ def internet():
     nw.NameServer({}).start()
     nw.serve(nw.WEB, 443, source)
     nw.serve(nw.WEB, 80, greet)
+    nw.serve(nw.WEB, 81, echo)
 
 
 def drain(s):
@@ -57,6 +67,37 @@ def connect_time(open_one):
     return took
 
 
+def resident(pid):
+    """Anonymous memory of a process, KiB."""
+    with open("/proc/%d/status" % pid, encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("RssAnon:"))
+
+
+def memory_each():
+    """KiB for each of many connections at once, every one of which has just carried 64 KiB both ways."""
+    proxy = Proxy(allow=nw.WEB + ":81", port=3129)
+    block = b"x" * 65536
+    try:
+        warm = [use(proxy, block) for _ in range(WARM)]
+        before = resident(proxy.process.pid)
+        many = [use(proxy, block) for _ in range(AT_ONCE)]
+        each = (resident(proxy.process.pid) - before) / AT_ONCE
+        for s in warm + many:
+            s.close()
+    finally:
+        proxy.stop()
+    return each
+
+
+def use(proxy, block):
+    s = proxy.tunnel(nw.WEB + ":81")
+    s.sendall(block)
+    got = 0
+    while got < len(block):
+        got += len(s.recv(65536))
+    return s
+
+
 def main():
     nw.enter()
     os.environ["SANDBOX_BINARY"], bare = sys.argv[1:3]
@@ -73,6 +114,7 @@ def main():
         for _ in range(CONNECTS):
             times["bare"].append(connect_time(lambda: socket.create_connection(("127.0.0.1", 4080))))
             times["proxy"].append(connect_time(lambda: proxy.tunnel(nw.WEB + ":80")))
+        each = memory_each()
     finally:
         for relay in relays:
             relay.kill()
@@ -82,6 +124,7 @@ def main():
     wait = {k: statistics.median(v) for k, v in times.items()}
     print(json.dumps({"proxy_relay_to_bare": round(middle["proxy"] / middle["bare"], 2),
                       "proxy_connect_to_bare": round(wait["proxy"] / wait["bare"], 2),
+                      "proxied_connection_kib": round(each, 2),
                       "bare_mib_s": round(middle["bare"] / (1 << 20)),
                       "bare_connect_us": round(wait["bare"] * 1e6)}))
 
