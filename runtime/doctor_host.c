@@ -18,6 +18,7 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/str.h"
 #include "runtime/doctor_try.h"
+#include "runtime/net_uplink.h"
 
 enum { INOTIFY_PER_SANDBOX = 32 };
 
@@ -146,18 +147,12 @@ void doctor_look_inotify(const struct doctor_host *host, struct doctor_row *row)
 
 void doctor_look_tun(const struct doctor_host *host, struct doctor_row *row)
 {
-	_cleanup_fd_ int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+	struct err e = { 0 };
 
-	if (fd >= 0) {
-		doctor_say(row, DOCTOR_OK, "/dev/net/tun can be opened");
-		return;
-	}
-	if (host->settings->net == NET_NONE) {
-		doctor_say(row, DOCTOR_OK, "/dev/net/tun: %m; not needed without a network");
-		return;
-	}
-	doctor_say(row, DOCTOR_DEGRADED, "/dev/net/tun: %m");
-	doctor_fix(row, "modprobe tun && chmod 0666 /dev/net/tun");
+	if (net_check_tun(&e) == 0)
+		doctor_say(row, DOCTOR_OK, "/dev/net/tun can be opened by every user");
+	else
+		doctor_say_error(row, host->settings->net == NET_INTERNET ? DOCTOR_DEGRADED : DOCTOR_OK, &e);
 }
 
 /* Without lingering, the user's service manager ends at logout, and the sandboxes with it. */

@@ -45,7 +45,7 @@ static const struct tool {
 };
 
 /* The child opens the device as the sandbox's root, an id that no rule of the host's names. */
-static int check_tun(struct err *e)
+int net_check_tun(struct err *e)
 {
 	_cleanup_fd_ int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 	struct stat st;
@@ -68,7 +68,7 @@ int uplink_try_tool(struct uplink *u, bool root, struct err *e)
 		/* It takes its own addresses from there, and ends where there is none. */
 		if (tools[i].kind == NET_UPLINK_PASTA && !u->host.has_default4)
 			continue;
-		if (check_tun(e) < 0)
+		if (net_check_tun(e) < 0)
 			return -1;
 		u->kind = tools[i].kind;
 		u->tool = tools[i].path;

@@ -76,6 +76,9 @@ int uplink_follow_inside(const struct uplink *u, int route_socket);
 /* net_uplink_name() - "veth", "pasta", ...: what a person is told. */
 const char *net_uplink_name(enum net_uplink kind);
 
+/* net_check_tun() - can a sandbox's root open the device that pasta and slirp4netns need? Return: 0, -1. */
+int net_check_tun(struct err *e);
+
 /* The two halves, for the doctor: each tries without leaving anything behind but what u holds. */
 int uplink_try_veth(struct uplink *u, struct err *e);
 int uplink_try_tool(struct uplink *u, bool root, struct err *e);

@@ -7,6 +7,7 @@ apt is in every image. curl is the host's. wget, git, pip and npm are tried wher
 SANDBOX_TEST_TOOLS (an archive like SANDBOX_TEST_ROOTFS) has them.
 """
 
+import json
 import os
 import sys
 import time
@@ -85,6 +86,16 @@ def check_way(t, world, way, args):
     client.close()
 
 
+def check_doctor(t, world):
+    """The device that pasta and slirp4netns need is for everybody, or the doctor says how to make it so."""
+    for opened, args, status in ((True, INTERNET, "ok"), (False, INTERNET, "degraded"), (False, (), "ok"), (True, (), "ok")):
+        net.open_tun(opened)
+        rows = json.loads(world.run("doctor", "--json", *args).out)["checks"]
+        row = next(r for r in rows if r["id"] == "tun-device")
+        t.same(row["status"], status, "doctor %s: /dev/net/tun %s" % (" ".join(args), "for all" if opened else "for root"))
+        t.ok(opened or "chmod 0666 /dev/net/tun" in row.get("remedy", ""), "and its remedy", row)
+
+
 def check_none(t, world):
     client = world.client("--net", "none")
     started = time.monotonic()
@@ -106,6 +117,7 @@ def attack(t, world):
             check_way(t, world, way, args)
     t.prefix = mode + ": "
     check_none(t, world)
+    check_doctor(t, world)
 
 
 def control(t):

@@ -55,7 +55,7 @@ def requests(c, skips_body=lambda path: False):
 
 
 def answer(c, body, status="200 OK", head_only=False):
-    head = b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n" % (status.encode(), len(body))
+    head = b"HTTP/1.1 %s\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % (status.encode(), len(body))
     c.sendall(head if head_only else head + body)
 
 
