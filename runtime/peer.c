@@ -16,7 +16,10 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/log.h"
 
-enum { MESSAGES_PER_WAKEUP = 8 };
+enum {
+	MESSAGES_PER_WAKEUP = 8,
+	REMOVALS_MAX = 4096, /* one for each sandbox there may be */
+};
 
 static void on_drop(struct loop_timer *t);
 
@@ -162,13 +165,31 @@ struct request *request_find(const struct peer *p, uint64_t id)
 	return NULL;
 }
 
+static unsigned int count_removals(const struct peer *p)
+{
+	unsigned int n = 0;
+
+	for (const struct request *r = p->requests; r; r = r->next)
+		n += r->op == API_REMOVE;
+	return n;
+}
+
+/* A sandbox of one call is removed when its call is over and the next one has begun: what takes its time
+ * to end must not be held against the calls. */
+static bool has_too_many(const struct peer *p, uint16_t op)
+{
+	unsigned int removals = count_removals(p);
+
+	return op == API_REMOVE ? removals >= REMOVALS_MAX : p->in_flight - removals >= API_REQUESTS_MAX;
+}
+
 int request_begin(struct peer *p, struct request *req, const struct api_header *h,
 		  request_abandon_fn *abandon, struct err *e)
 {
 	if (request_find(p, h->id))
 		return err_set(e, ERR_PROTOCOL, "request id used twice");
-	if (p->in_flight >= API_REQUESTS_MAX)
-		return err_set(e, ERR_PROTOCOL, "more than %d requests in flight", API_REQUESTS_MAX);
+	if (has_too_many(p, h->op))
+		return err_set(e, ERR_PROTOCOL, "more requests in flight than the %d there may be", API_REQUESTS_MAX);
 	req->peer = p;
 	req->id = h->id;
 	req->op = h->op;

@@ -471,6 +471,8 @@ static int move_entry(struct filter *f, struct entry *en)
 		return -1;
 	if (!has_data(en))
 		en->size = 0;
+	if (en->size > INT64_MAX) /* no file is so large, and its padding would not fit a number */
+		return stop(f, TAR_MALFORMED);
 	drop = is_unwanted(f, en);
 	if (!drop && f->report->entries++ >= f->policy->max_entries)
 		return stop(f, TAR_TOO_MANY);

@@ -173,6 +173,7 @@ def test_headers_shown():
                       headers={"X-Api-Key": "hidden1", "Cookie": "hidden2", "X-Seen": "seen"})
         text = json.loads(reply.body)["result"]["content"][0]["text"]
         tap.ok("- X-Seen: seen\n" in text and "- Authorization: [redacted]\n" in text, "headers are shown", text)
+        tap.ok("\nheaders of this request:\n- " in text, "below a line of their own", text)
         tap.ok("hidden" not in text and TOKEN not in text, "without secrets", text)
     front.close()
 

@@ -171,6 +171,7 @@ static void key_request(int sock, uint16_t op, const char *key, bool workspace)
 static void test_stop_reset_remove(struct kt *t)
 {
 	struct keeper_proc k;
+	int removed = 0;
 
 	keeper_start_proc(t, &t->settings, KEEPER_ONCE, &k);
 	kt_exec(k.sock, C, "echo w > w; echo l > /var/l", plain, &r);
@@ -201,6 +202,15 @@ static void test_stop_reset_remove(struct kt *t)
 	tap_int(r.h.op, API_DONE, "remove with workspace");
 	key_request(k.sock, API_REMOVE, C, true);
 	tap_int(r.failed.error.code, ERR_NOT_FOUND, "is gone for good");
+	kt_exec(k.sock, C, "true", plain, &r);
+	reply_close(&r);
+	for (uint64_t i = 0; i < 2 * API_REQUESTS_MAX; i++)
+		kt_key_send(k.sock, API_REMOVE, 100 + i, C, true);
+	for (uint64_t i = 0; i < 2 * API_REQUESTS_MAX; i++) {
+		kt_expect(k.sock, &r);
+		removed += r.h.op == API_DONE || (r.h.op == API_FAILED && r.failed.error.code == ERR_NOT_FOUND);
+	}
+	tap_int(removed, 2 * API_REQUESTS_MAX, "removals may be more than requests at once");
 	kt_exec(k.sock, C, "ls", plain, &r);
 	tap_str(r.text, "", "a new one under the same key is empty");
 	reply_close(&r);

@@ -508,6 +508,7 @@ static void test_bad_pax(struct buf *a, struct buf *out)
 		{ "a size that is no number", "9 size=x\n" },
 		{ "a negative owner", "9 uid=-1\n" },
 		{ "a size that overflows", "30 size=18446744073709551616\n\n" },
+		{ "a size whose padding overflows", "29 size=18446744073709551615\n" },
 		{ "length alone", "2\n" },
 	};
 
