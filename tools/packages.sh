@@ -17,7 +17,7 @@ packages_run_dnf="shadow-utils ca-certificates passt slirp4netns"
 # git: the tree's rules and the clean checkout of tests/fresh; binutils: nm; zstd: compressed imports
 # nftables, iproute2: a host of the tests' own; nginx-light, caddy: in front of the server
 packages_test="strace bubblewrap cppcheck python3 procps util-linux libcap2-bin file git binutils zstd xz-utils
-	bzip2 attr openssl curl nftables iproute2 nginx-light caddy"
+	bzip2 attr openssl curl nftables iproute2 nginx-light caddy lintian groff-base"
 
 # what tools/bench compares with, where it is there
 packages_bench="bubblewrap nginx-light"
