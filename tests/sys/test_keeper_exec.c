@@ -166,18 +166,21 @@ static void test_outlived(void)
 	tap_str(r.text, "16\n", "and no log is kept beyond the sixteen");
 }
 
+/* Each ends when eight of its sandbox have begun: one after the other, none would. No clock of this test's own
+ * judges that, because on an emulated machine forty starts take longer than any sleep that they could share. */
 static void test_parallel(void)
 {
-	enum { COUNT = 40 };
+	enum { COUNT = 40, TOGETHER = 8 };
 	unsigned int right = 0;
-	uint64_t begin = kt_now_ms();
-	char command[128];
+	char command[160];
 
 	for (int i = 0; i < COUNT; i++) {
-		int len = snprintf(command, sizeof(command), "echo %d; sleep 0.3; echo %d", i, i);
+		int len = snprintf(command, sizeof(command),
+				   "echo %d; >met.%d; set -- met.*; while [ $# -lt %d ]; do sleep 0.2; set -- met.*; "
+				   "done; echo %d", i, i, TOGETHER, i);
 
 		kt_exec_send(k.sock, 3000 + (uint64_t)i, i % 2 ? KEY : "other-0a1b2c", command,
-			     (size_t)len, plain);
+			     (size_t)len, (struct exec_options){ .timeout_ms = KT_WAIT_MS - 5000 });
 	}
 	for (int i = 0; i < COUNT; i++) {
 		int id;
@@ -185,7 +188,7 @@ static void test_parallel(void)
 		kt_expect(k.sock, &r);
 		id = (int)r.h.id - 3000;
 		(void)snprintf(command, sizeof(command), "%d\n%d\n", id, id);
-		if (r.h.op == API_EXEC_DONE && strcmp(r.text, command) == 0)
+		if (r.h.op == API_EXEC_DONE && r.done.exit_code == 0 && strcmp(r.text, command) == 0)
 			right++;
 		else
 			tap_diag("command %d: op %u, exit %d, flags %#x, \"%s\" %s", id, r.h.op,
@@ -193,8 +196,9 @@ static void test_parallel(void)
 				 r.h.op == API_FAILED ? r.failed.error.message : "");
 		reply_close(&r);
 	}
-	tap_int(right, COUNT, "40 commands at once in two sandboxes, each its own output");
-	tap_ok(kt_now_ms() - begin < 5000, "side by side (%" PRIu64 " ms)", kt_now_ms() - begin);
+	tap_int(right, COUNT, "40 commands side by side in two sandboxes, each its own output");
+	kt_exec(k.sock, KEY, "rm met.*", plain, &r);
+	reply_close(&r);
 }
 
 /* More than there are leaves, every other one fails before it has executed. */
@@ -282,11 +286,16 @@ static void test_cancel(void)
 	struct api_peek peek;
 
 	kt_exec_send(k.sock, 70, KEY, "echo before; setsid sleep 9991 & sleep 9992", 43, plain);
-	kt_sleep_ms(400);
-	(void)kt_send(k.sock, &peek, API_PEEK, sizeof(peek), 70);
-	kt_expect(k.sock, &r);
+	for (int i = 0; i == 0 || (r.h.op == API_PROGRESS && r.progress.total_bytes == 0 && i < 100); i++) {
+		kt_sleep_ms(100);
+		(void)kt_send(k.sock, &peek, API_PEEK, sizeof(peek), 70);
+		kt_expect(k.sock, &r);
+	}
+	for (int i = 0; i < 100 && kt_count_processes("sleep 999") < 2; i++)
+		kt_sleep_ms(20);
 	tap_int(r.h.op, API_PROGRESS, "a running command can be asked about");
 	tap_int(r.progress.total_bytes, 7, "it has written 7 bytes");
+	tap_ok(kt_count_processes("sleep 999") >= 2, "control: its tree lives");
 	(void)kt_send(k.sock, &msg, API_CANCEL, sizeof(msg), 70);
 	tap_int(kt_receive(k.sock, &r, 500), -1, "nothing is sent for a cancelled command");
 	tap_int(kt_count_processes("sleep 999"), 0, "its tree is dead");
