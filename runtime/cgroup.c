@@ -435,17 +435,20 @@ static int write_pids_max(const struct cgroup_box *box, unsigned int reserve)
 
 int cgroup_pids_reserve(struct cgroup_box *box, bool on)
 {
+	int r = 0;
+
 	if (!(box->enforced & CGROUP_PIDS))
 		return 0;
 	if (!on && box->reserves == 0) {
 		errno = EINVAL;
 		return -1;
 	}
-	box->reserves += on ? 1u : -1u;
 	/* only the first and the last change anything */
-	if (box->reserves > (on ? 1u : 0u))
-		return 0;
-	return write_pids_max(box, on ? CGROUP_PIDS_RESERVE : 0);
+	if (box->reserves == (on ? 0u : 1u))
+		r = write_pids_max(box, on ? CGROUP_PIDS_RESERVE : 0);
+	if (r == 0 || !on)
+		box->reserves += on ? 1u : -1u;
+	return r;
 }
 
 int cgroup_evidence_read(const struct cgroup_box *box, unsigned int leaf,

@@ -185,7 +185,8 @@ static int look_at_route(struct net_host *host, const struct nlmsghdr *h)
 	const struct rtattr *attr[RTA_MAX + 1];
 	struct net_prefix p = { .len = m->rtm_dst_len, .kind = NET_RANGE_LAN };
 
-	if (m->rtm_table != RT_TABLE_MAIN || m->rtm_type != RTN_UNICAST ||
+	/* A network is next to the host whichever table leads there. */
+	if (m->rtm_table == RT_TABLE_LOCAL || m->rtm_type != RTN_UNICAST ||
 	    m->rtm_flags & RTM_F_CLONED || m->rtm_protocol == NET_ROUTE_PROTOCOL)
 		return 0;
 	index_attributes(RTM_RTA(m), (int)RTM_PAYLOAD(h), attr, RTA_MAX);
@@ -193,7 +194,7 @@ static int look_at_route(struct net_host *host, const struct nlmsghdr *h)
 	    deny_via(host, attr[RTA_VIA]) < 0 ||
 	    (attr[RTA_MULTIPATH] && deny_multipath(host, attr[RTA_MULTIPATH], m->rtm_family) < 0))
 		return -1;
-	if (m->rtm_dst_len == 0)
+	if (m->rtm_dst_len == 0 && m->rtm_table == RT_TABLE_MAIN)
 		note_default(host, m->rtm_family);
 	if (m->rtm_dst_len == 0 || !take_address(attr[RTA_DST], m->rtm_family, &p.addr))
 		return 0;

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/net_host.h"
+
 enum { ANSWER_MAX = 4096 };
 
 struct route_request {
@@ -57,14 +59,16 @@ static bool has_gateway(const struct nlmsghdr *h)
 	return false;
 }
 
-/* A route that came with an address of ours, or by router advertisement: a network we are part of. A
- * default route into a tunnel has no gateway either, but was put there by a program. */
+/* A network we are part of: its route came with an address of ours or by router advertisement, or is as
+ * narrow as a network is. A route for half the internet into a tunnel has no gateway either. */
 static bool is_neighbour(const struct nlmsghdr *h)
 {
 	const struct rtmsg *route = NLMSG_DATA(h);
+	uint8_t narrow = route->rtm_family == AF_INET6 ? NET_CONNECTED_MIN6 : NET_CONNECTED_MIN4;
 
 	return route->rtm_dst_len > 0 && !has_gateway(h) &&
-	       (route->rtm_protocol == RTPROT_KERNEL || route->rtm_protocol == RTPROT_RA);
+	       (route->rtm_dst_len >= narrow || route->rtm_protocol == RTPROT_KERNEL ||
+		route->rtm_protocol == RTPROT_RA);
 }
 
 static enum net_range_kind judge(const struct nlmsghdr *h)

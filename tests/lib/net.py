@@ -47,6 +47,9 @@ MACHINES = {
     "metadata, IPv6": ("fd00:ec2::254", False),
     "benchmark": ("198.18.0.99", False),
     "unique local IPv6": ("fd12:3456::9", False),
+    # Next to the host by routes that somebody set, the second in a table of its own.
+    "neighbour": ("192.0.2.9", False),
+    "neighbour, by a rule": ("198.51.100.9", False),
 }
 # The same machine by other spellings; only the sandbox is asked for them.
 SPELLINGS = {
@@ -162,6 +165,9 @@ def surround():
         length = ("/64" if ":" in address else "/24") if local else ("/128" if ":" in address else "/32")
         ip("addr", "add", address + length, "dev", "i0" if local else "lo",
            *(["nodad"] if ":" in address else []), inside=outside.pid)
+    ip("route", "add", "192.0.2.0/24", "dev", "up0")
+    ip("route", "add", "198.51.100.0/24", "dev", "up0", "table", "77")
+    ip("rule", "add", "to", "198.51.100.0/24", "lookup", "77")
     ip("route", "replace", "default", "via", MACHINES["gateway"][0])
     ip("-6", "route", "replace", "default", "via", MACHINES["gateway, IPv6"][0])
     for what, port in (("serve", PORT), ("echo", ECHO_PORT)):

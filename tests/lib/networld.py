@@ -30,7 +30,8 @@ WEB, WEB2, WEB6 = "203.0.113.10", "203.0.113.11", "2001:db8:7::10"
 NAMES = "203.0.113.53"
 LAN, METADATA = "192.168.7.7", "169.254.169.254"
 CGNAT, LAN6 = "100.64.1.1", "fd00::7"
-ADDRESSES = (WEB, WEB2, NAMES, LAN, METADATA, CGNAT)
+NEIGHBOUR = "192.0.2.10"  # next to the host by a route that somebody set, without an address of ours there
+ADDRESSES = (WEB, WEB2, NAMES, LAN, METADATA, CGNAT, NEIGHBOUR)
 ADDRESSES6 = (WEB6, LAN6)
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -186,6 +187,7 @@ class Internet:
         ip("addr", "add", HOST6 + "/64", "dev", "h0", "nodad")
         ip("addr", "add", HOST_PUBLIC + "/32", "dev", "lo")
         ip("route", "add", "default", "via", GATEWAY)
+        ip("route", "add", "192.0.2.0/24", "dev", "h0")
         ip("-6", "route", "add", "default", "via", GATEWAY6)
 
     def stop(self):

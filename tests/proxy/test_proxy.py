@@ -154,7 +154,7 @@ TABLE = {
 
 def internet():
     nw.NameServer(TABLE).start()
-    for address in (nw.WEB, nw.WEB2, nw.WEB6, nw.LAN, nw.LAN6, nw.METADATA, nw.CGNAT, nw.GATEWAY, nw.GATEWAY6):
+    for address in (nw.WEB, nw.WEB2, nw.WEB6, nw.LAN, nw.LAN6, nw.METADATA, nw.CGNAT, nw.NEIGHBOUR, nw.GATEWAY, nw.GATEWAY6):
         nw.serve(address, 80, web)
         nw.serve(address, 443, echo)
         nw.serve(address, 5432, echo)
@@ -218,6 +218,7 @@ def test_addresses():
                        (nw.LAN, LAN_KIND), (nw.METADATA, METADATA_KIND), ("127.0.0.1", LOOPBACK),
                        ("[::1]", LOOPBACK), ("[::ffff:127.0.0.1]", LOOPBACK), (nw.HOST_PUBLIC, HOST_KIND),
                        (nw.HOST, HOST_KIND), ("[%s]" % nw.HOST6, HOST_KIND), (nw.GATEWAY, LAN_KIND),
+                       (nw.NEIGHBOUR, LAN_KIND),
                        ("0.0.0.0", 6), ("[::]", 6), ("255.255.255.255", 6), ("224.0.0.1", 5)):
         answer = p.tunnel(name + ":443")
         t.same(status(answer), 403, "%s is blocked" % name)
@@ -231,7 +232,7 @@ def test_addresses():
             s.close()
     t.same(p.drain(), [], "nothing of that was blocked")
     # The control: without the check these servers would have answered.
-    for address in (nw.LAN, nw.METADATA, nw.GATEWAY):
+    for address in (nw.LAN, nw.METADATA, nw.GATEWAY, nw.NEIGHBOUR):
         with socket.create_connection((address, 443), 5) as s:
             t.same(s.recv(100).strip().decode(), address, "control: %s answers whoever asks it" % address)
     p.stop()
