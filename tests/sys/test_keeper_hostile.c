@@ -393,6 +393,12 @@ static void test_frozen(struct kt *t)
 	tap_ok(begin < 2000, "nor much time (%" PRIu64 " ms)", begin);
 }
 
+static bool is_strange(const struct reply *got)
+{
+	return got->h.op == API_FAILED ? strstr(got->failed.error.message, "killed before") == NULL :
+					 got->done.exit_code != 0 && got->done.exit_code != 128 + SIGKILL;
+}
+
 /* A leaf that somebody else has killed, the host's administrator say: kernels since 6.14 let everything
  * die at birth that is cloned into it from then on. */
 static void test_killed_leaf(struct kt *t)
@@ -417,8 +423,10 @@ static void test_killed_leaf(struct kt *t)
 		(void)poll(NULL, 0, (int)(i % 4)); /* before, at and after its birth */
 		(void)fd_write_file_at(t->tree.root_fd, path, "1");
 		expect_id(k.sock, i);
-		strange += r.h.op == API_FAILED ? strstr(r.failed.error.message, "killed before") == NULL :
-						  r.done.exit_code != 0 && r.done.exit_code != 128 + SIGKILL;
+		if (is_strange(&r))
+			tap_diag("round %" PRIu64 ": op %u: %s", i, r.h.op,
+				 r.h.op == API_FAILED ? r.failed.error.message : r.text);
+		strange += is_strange(&r);
 		reply_close(&r);
 	}
 	tap_int(strange, 0, "hit before, at and after its birth a command runs, or is said to have been killed");
@@ -477,12 +485,18 @@ static unsigned int children_left(pid_t pid)
 	return kt_count_children(pid);
 }
 
-/* Between two workers there is a moment without a child in which the next one's are open already. */
-static unsigned int descriptors_left(pid_t pid, unsigned int want)
+/* Between two workers there is a moment without a child in which the next one's are open already: the
+ * count that stays the same for a while. */
+static unsigned int descriptors_settled(pid_t pid)
 {
-	for (int i = 0; i < 100 && kt_count_fds(pid) > want; i++)
+	unsigned int last = kt_count_fds(pid), now, same = 0;
+
+	for (int i = 0; i < 200 && same < 20; i++, last = now) {
 		kt_sleep_ms(50);
-	return kt_count_fds(pid);
+		now = kt_count_fds(pid);
+		same = now == last && kt_count_children(pid) == 0 ? same + 1 : 0;
+	}
+	return last;
 }
 
 static void test_leaks(struct kt *t)
@@ -494,13 +508,13 @@ static void test_leaks(struct kt *t)
 	keeper_start_proc(t, &t->settings, KEEPER_ONCE, &k);
 	cycles(k.sock, 0, 20);
 	tap_int(children_left(k.pid), 0, "a keeper without sandboxes has no children");
-	fds = kt_count_fds(k.pid);
+	fds = descriptors_settled(k.pid);
 	mounts = count_mounts();
 	cgroups = count_cgroups(t);
 	anon = kt_status_kib(k.pid, "RssAnon:");
 	cycles(k.sock, 20, 220);
 	tap_int(children_left(k.pid), 0, "200 sandboxes later: children");
-	tap_int(descriptors_left(k.pid, fds), fds, "descriptors");
+	tap_int(descriptors_settled(k.pid), fds, "descriptors");
 	tap_int(count_mounts(), mounts, "mounts");
 	tap_int(count_cgroups(t), cgroups, "cgroups");
 	tap_int(kt_count_processes("sleep 100 "), 0, "processes");
