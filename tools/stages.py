@@ -12,6 +12,7 @@ import argparse
 import collections
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,8 @@ BUILD = os.path.join(TOP, "build-test")
 LOGS = os.path.join(BUILD, "logs")
 
 # needs: stages that must have ended well before this one starts, in whichever lane they are.
-Stage = collections.namedtuple("Stage", "name lane budget limit run needs", defaults=((),))
+# on_demand: runs only when it is named.
+Stage = collections.namedtuple("Stage", "name lane budget limit run needs on_demand", defaults=((), False))
 Result = collections.namedtuple("Result", "passed failed skipped")
 
 
@@ -137,9 +139,8 @@ def sanitizers(ctx):
 
 
 def cross_build(ctx):
-    build = os.path.join(TOP, "build-arm64")
-    ctx.must(*setup(build, "--cross-file", "tools/cross/aarch64-linux-gnu.ini"))
-    ctx.must("ninja", "-C", build)
+    ctx.must(*setup(ARM64_BUILD, "--cross-file", "tools/cross/aarch64-linux-gnu.ini"))
+    ctx.must("ninja", "-C", ARM64_BUILD)
     return Result(1, 0, 0)
 
 
@@ -206,15 +207,46 @@ def guest_image(ctx):
     return Result(1, 0, 0)
 
 
-def guest_suite(ctx):
-    status = ctx.call(os.path.join(VM, "run"), "suite", "--image",
-                      os.path.join(GUESTS, "%s-%s" % (debian_arch(), debian_suite())), "--home", HOME,
-                      "--program", PROGRAM)
+def vm_suite(ctx, *options):
+    status = ctx.call(os.path.join(VM, "run"), "suite", *options)
     ctx.log.flush()
     result = count_tap(ctx.log_path)
     if status not in (0, 1) or sum(result) == 0:
         raise Failed("ended with status %d" % status)
     return result
+
+
+def guest_suite(ctx):
+    return vm_suite(ctx, "--image", os.path.join(GUESTS, "%s-%s" % (debian_arch(), debian_suite())), "--home", HOME,
+                    "--program", PROGRAM)
+
+
+ARM64_BUILD = os.path.join(TOP, "build-arm64")
+ARM64_HOME = os.path.join(BUILD, "home-arm64")
+ARM64_EXPORT = os.path.join(BUILD, "minimal-arm64.tar")
+ARM64_PACKAGES = os.path.join(BUILD, "packages-arm64")
+
+
+def arm64_images(ctx):
+    """The arm64 guest; an image for its sandboxes and the package, made on this machine as the README says."""
+    emulated = (os.path.join(VM, "with-emulator"), "arm64")
+    ctx.must(*emulated, os.path.join(VM, "build-image"), "arm64", debian_suite(), GUESTS)
+    env = product_environment(SANDBOX_HOME=ARM64_HOME, SANDBOX_LIMITS="best-effort")
+    if not os.path.isdir(os.path.join(ARM64_HOME, "images", "minimal")):
+        ctx.must(*emulated, PROGRAM, "image", "build", "minimal", "--arch", "arm64", "--packages", "python3-minimal",
+                 env=env, clear=True)
+        ctx.must(PROGRAM, "image", "export", "minimal", ARM64_EXPORT, env=env, clear=True)
+    shutil.rmtree(ARM64_PACKAGES, ignore_errors=True)
+    ctx.must(os.path.join(TOP, "tools", "package"), "--arch", "arm64", "--output", ARM64_PACKAGES)
+    return Result(3, 0, 0)
+
+
+def arm64_guest(ctx):
+    """Three boots of what a Raspberry Pi is, emulated: cross-built programs, the package, 1 GiB of memory."""
+    package, = os.listdir(ARM64_PACKAGES)
+    return vm_suite(ctx, "--arch", "arm64", "--image", os.path.join(GUESTS, "arm64-" + debian_suite()), "--home", ARM64_HOME,
+                    "--home-image", "minimal", "--program", os.path.join(ARM64_BUILD, "mcp", "mcp-sandbox"),
+                    "--package", os.path.join(ARM64_PACKAGES, package), "--export", ARM64_EXPORT)
 
 
 def suite_stage(name, suite, budget, limit, *needs):
@@ -248,6 +280,9 @@ if os.path.exists(os.path.join(TOP, "tests", "fresh", "run")):
     STAGES.append(Stage("fresh-root", "guest", 420, 1500, fresh_root))
 if GUESTS_ARE_HERE:
     STAGES.append(Stage("guest", "guest", 1200, 3000, guest_suite, ("guest-image", "image")))
+    if debian_arch() == "amd64":
+        STAGES.append(Stage("arm64-images", "guest", 2400, 3600, arm64_images, (), True))
+        STAGES.append(Stage("arm64-guest", "guest", 1200, 2400, arm64_guest, ("arm64-build", "arm64-images"), True))
 
 
 class Run:
@@ -319,12 +354,12 @@ def main():
     args = parser.parse_args()
     if args.list:
         for stage in STAGES:
-            print("%-12s %-7s budget %d s, limit %d s" % stage[:4])
+            print("%-12s %-7s budget %d s, limit %d s%s" % (*stage[:4], ", when named" if stage.on_demand else ""))
         return 0
     unknown = set(args.stage) - {stage.name for stage in STAGES}
     if unknown:
         parser.error("no such stage: " + ", ".join(sorted(unknown)))
-    stages = [s for s in STAGES if s.name == "build" or not args.stage or s.name in args.stage]
+    stages = [s for s in STAGES if s.name == "build" or (s.name in args.stage if args.stage else not s.on_demand)]
     os.makedirs(LOGS, exist_ok=True)
     run, started = Run(stages), time.monotonic()
     run.lane("both", os.sched_getaffinity(0))

@@ -2,8 +2,9 @@
 """tests/lib/image.py - a Debian root file system for the tests, built once, owned by sandbox ids.
 
 The archive is SANDBOX_TEST_ROOTFS, or made with mmdebstrap in the cache. From it one tree per id base is
-unpacked; a scratch home takes it out of the cache by rename and gives it back at its end, because a copy
-costs more than most tests. Nothing may ever write to an image, and escape/b9 compares it with its archive.
+unpacked, unless SANDBOX_TEST_TREES names a directory that has them, on the same mount as the scratch homes.
+A scratch home takes a tree by rename and gives it back at its end, because a copy costs more than most tests.
+Nothing may ever write to an image, and escape/b9 compares it with its archive.
 """
 
 import hashlib
@@ -61,6 +62,9 @@ def unpack(tar_path, target, base):
 
 
 def cached(name):
+    given = os.environ.get("SANDBOX_TEST_TREES")
+    if given:
+        return os.path.join(given, name)
     info = os.stat(archive())
     return os.path.join(CACHE, "%s-%d-%d" % (name, info.st_size, int(info.st_mtime)))
 

@@ -41,15 +41,17 @@ def credentials(s):
     return token.strip(), out_of_guest(s, CERT)
 
 
-def over_https(s):
-    """A client on this machine lists, runs, takes a file by link, and has selftest look at the rest."""
+def far_client(s, suffix=""):
+    """A client on this machine. suffix: what makes the token a wrong one."""
     token, pem = credentials(s)
     context = ssl.create_default_context(cadata=pem[pem.index("-----BEGIN"):])
-    url = "https://127.0.0.1:%d/mcp" % s.port
-    client = HttpClient(url, token, context, timeout=120)
-    t = s.tap
-    t.same(HttpClient(url, token + "x", context, timeout=120).start("tools/list", {}).status, 401,
-           "from the host: a wrong token")
+    return HttpClient("https://127.0.0.1:%d/mcp" % s.port, token + suffix, context, timeout=120)
+
+
+def from_host(s):
+    """A client on this machine lists, runs, takes a file by link. Return: client, path of the link."""
+    client, t = far_client(s), s.tap
+    t.same(far_client(s, "x").start("tools/list", {}).status, 401, "from the host: a wrong token")
     client.initialize()
     names = [tool["name"] for tool in client.request("tools/list", {})["result"]["tools"]]
     t.ok("run_command" in names and "present_file" in names, "from the host: tools", names)
@@ -62,7 +64,14 @@ def over_https(s):
         want = "".join("%d\n" % i for i in range(1, 20001)).encode()
         t.ok(status == 200 and body == want and "attachment" in headers.get("Content-Disposition", ""),
              "from the host: the file, byte by byte", (status, headers))
-    selftest(s, url, token, pem)
+    return client, path
+
+
+def over_https(s):
+    """The same, and selftest looks at the rest."""
+    from_host(s)
+    token, pem = credentials(s)
+    selftest(s, "https://127.0.0.1:%d/mcp" % s.port, token, pem)
 
 
 def look(program, url, paths, home):

@@ -19,18 +19,24 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE)))
 sys.path.insert(0, os.path.join(HERE, "checks"))
 import installed  # noqa: E402
+import pi  # noqa: E402
 from lib.tap import Tap  # noqa: E402
 
 LIMIT = 600
+MEMORY_MIB = 2048
+COMPILERS = {"amd64": "x86_64-linux-gnu-gcc", "arm64": "aarch64-linux-gnu-gcc"}
 BEST_EFFORT = "export SANDBOX_LIMITS=best-effort; "
 
 
 class Suite:
-    """port: of this machine, forwarded to the guest's installed.PORT; program: what this machine runs."""
+    """port: of this machine, forwarded to the guest's installed.PORT; program: what this machine runs;
+    payloads, package, export: paths inside (pi.py)."""
 
-    def __init__(self, guest, environment, tap, port=0, program=None):
+    def __init__(self, guest, environment, tap, port=0, program=None, payloads=None, package=None, export=None):
         self.guest, self.environment, self.tap = guest, environment, tap
         self.port, self.program = port, program
+        self.payloads, self.package, self.export = payloads, package, export
+        self.kept = None  # of one check for a later one of its boot
 
     def script(self, text):
         """Settings first; the state directory is that of whoever runs it."""
@@ -203,17 +209,22 @@ def smoke(s):
 
 # ---- boots ----
 
+SMOKE_ATTACKS = ("g1_entry_points", "g2_high_bits", "e3_f8_f9_rights", "d1_proc_write", "f7_nested_namespaces")
+
 BOOTS = {
-    # name: (kernel options, kept disk, checks)
+    # name: (kernel options, kept disk, checks, MiB of memory when not MEMORY_MIB)
     "limits": ("", False, [payload("limits"), payload("hostile", 1500)]),
     "delegation": ("", True, [healthy, delegation, no_cpu_delegated, sys_tests("cgroup"), suid_dumpable,
                               survives_reboot]),
     "no-memory": ("cgroup_disable=memory", False, [no_memory_controller]),
     "service": ("", True, [user_service, installed.phase("installed"), installed.over_https, installed.phase("restarted"),
                            installed.reboot, installed.phase("rebooted"), installed.phase("ended")]),
-    "smoke": ("", False, [smoke, sys_tests("cgroup", "launch", "enter")]),
+    "smoke": ("", False, [healthy, smoke, sys_tests("cgroup", "launch", "enter", "keeper_exec"),
+                          pi.attacks(*SMOKE_ATTACKS), pi.client_over_stdio("eras", "labels", "commands", "files", "limits")]),
+    "pi": ("", True, [pi.packaged, pi.over_https, pi.rebooted, pi.memory], 1024),  # the smallest Raspberry Pi
 }
-BOOTS_OF = {"amd64": ("limits", "delegation", "no-memory", "service"), "arm64": ("smoke",)}
+BOOTS_OF = {"amd64": ("limits", "delegation", "no-memory", "service"), "arm64": ("smoke", "no-memory", "pi")}
+NEEDS_TREES = ("smoke",)
 
 
 def spin():
@@ -225,11 +236,15 @@ def spin():
     return time.perf_counter() - started
 
 
+def inside(args, path):
+    """Where the guest has what lies beneath --source."""
+    return path and "/src/" + os.path.relpath(os.path.abspath(path), os.path.abspath(args.source))
+
+
 def environment(args):
     """Settings of every script in the guest."""
-    inside = os.path.relpath(os.path.abspath(args.program), os.path.abspath(args.source))
     owner = os.lstat(os.path.join(args.home, "images", args.home_image, "rootfs")).st_uid
-    return {"MCP": "/src/" + inside, "SANDBOX_IMAGE": args.home_image, "SPIN_SECONDS": "%.4f" % spin(),
+    return {"MCP": inside(args, args.program), "SANDBOX_IMAGE": args.home_image, "SPIN_SECONDS": "%.4f" % spin(),
             "SANDBOX_SUBID": "%d:65536" % (owner - 16)}
 
 
@@ -240,28 +255,41 @@ def free_port():
 
 
 def run_boot(name, args, tap):
-    append, keep, checks = BOOTS[name]
+    append, keep, checks, *memory = BOOTS[name]
     started, port = time.monotonic(), free_port()
     disk, overlay = args.disk, None
     with tempfile.TemporaryDirectory(prefix="vm-suite-") as work:
         if keep:  # what is written to and outlives a reboot is a copy
             disk, overlay = os.path.join(work, "disk.img"), os.path.join(work, "root.qcow2")
             subprocess.run(["cp", "--sparse=always", args.disk, disk], check=True)
-        with Guest(args.image, args.arch, args.source, append=append, disk=disk, overlay=overlay,
-                   forwards=[(port, installed.PORT)]) as guest:
+        with Guest(args.image, args.arch, args.source, memory=memory[0] if memory else MEMORY_MIB, append=append,
+                   disk=disk, overlay=overlay, forwards=[(port, installed.PORT)]) as guest:
             tap.diag("boot %s: ready after %.0f s" % (name, time.monotonic() - started))
+            suite = Suite(guest, environment(args), tap, port, os.path.abspath(args.program), args.payloads,
+                          inside(args, args.package), inside(args, args.export))
             for check in checks:
-                check(Suite(guest, environment(args), tap, port, os.path.abspath(args.program)))
+                check(suite)
     tap.diag("boot %s: %.0f s in all" % (name, time.monotonic() - started))
+
+
+def prepare(args, boots):
+    """What the boots need beside the guest's image: a disk, and for attacks programs of its architecture."""
+    trees = ["--trees"] if set(boots) & set(NEEDS_TREES) else []
+    if not args.disk:
+        args.disk = os.path.join(os.path.dirname(os.path.abspath(args.image)), "disk-%s.img" % args.arch)
+        subprocess.run([os.path.join(HERE, "make-disk"), args.home, args.home_image, args.disk, *trees], check=True)
+    payloads = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(args.program))), "tests", "payloads")
+    args.payloads = inside(args, payloads)
+    if trees:
+        pi.build_payloads(payloads, COMPILERS[args.arch])
 
 
 def main(args):
     """Every boot of an architecture, or the named ones; TAP on standard output."""
     tap = Tap()
-    if not args.disk:
-        args.disk = os.path.join(os.path.dirname(os.path.abspath(args.image)), "disk-%s.img" % args.arch)
-        subprocess.run([os.path.join(HERE, "make-disk"), args.home, args.home_image, args.disk], check=True)
-    for name in args.boot or BOOTS_OF[args.arch]:
+    boots = args.boot or BOOTS_OF[args.arch]
+    prepare(args, boots)
+    for name in boots:
         tap.prefix = name + ": "
         try:
             run_boot(name, args, tap)
