@@ -235,6 +235,7 @@ def arm64_images(ctx):
     if not os.path.isdir(os.path.join(ARM64_HOME, "images", "minimal")):
         ctx.must(*emulated, PROGRAM, "image", "build", "minimal", "--arch", "arm64", "--packages", "python3-minimal",
                  env=env, clear=True)
+    if not os.path.exists(ARM64_EXPORT):
         ctx.must(PROGRAM, "image", "export", "minimal", ARM64_EXPORT, env=env, clear=True)
     shutil.rmtree(ARM64_PACKAGES, ignore_errors=True)
     ctx.must(os.path.join(TOP, "tools", "package"), "--arch", "arm64", "--output", ARM64_PACKAGES)
