@@ -91,7 +91,7 @@ int cli_tls_self_signed(struct cli_call *call, struct err *e)
 	const char *given = cli_option(call, "host"), *names[TLS_CERT_NAMES_MAX];
 	char text[NAMES_TEXT_MAX], chain_path[PATH_MAX], key_path[PATH_MAX];
 	struct buf chain, key;
-	size_t count;
+	size_t count = 0;
 	int r;
 
 	if (str_copy(text, sizeof(text), given ? given : DEFAULT_NAMES) < 0)

@@ -121,7 +121,7 @@ static struct tls_identity *read_identity(const int *fds, struct err *e)
 {
 	static char chain[TLS_FILE_MAX], key[TLS_FILE_MAX];
 	struct tls_identity *id = NULL;
-	size_t chain_len, key_len;
+	size_t chain_len = 0, key_len = 0;
 
 	if (read_file(fds[0], chain, &chain_len, "certificate", e) == 0 &&
 	    read_file(fds[1], key, &key_len, "key", e) == 0)
