@@ -23,11 +23,28 @@ static const struct device {
 	{ "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
 };
 
+static bool is_device(const struct stat *st, const struct device *device)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(device->major, device->minor);
+}
+
+static bool has_devices(int dir_fd)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+		if (fstatat(dir_fd, devices[i].name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_device(&st, &devices[i]))
+			return false;
+	}
+	return true;
+}
+
 /* Nodes of this sandbox's own, so that it shares no inode with the host or with another
  * sandbox: a lock on one and a watch of one stay inside. Making nodes would take CAP_MKNOD, which the
  * keeper gives up; an overlay has inodes of its own for the nodes below it. It has to have two layers,
- * and both are of the kind that holds devices. In a user namespace no node of it can be opened; then,
- * or where it cannot be mounted, m->devices_fd stays -1 and the host's own nodes are shown. */
+ * and both are of the kind that holds devices. In a user namespace no node of it can be opened, and where
+ * each node of the host's /dev is a mount of its own, as in some containers, it shows the places below them;
+ * then, or where it cannot be mounted, m->devices_fd stays -1 and the host's own nodes are shown. */
 void mounts_part_devices(struct mounts *m, const struct idrange *ids)
 {
 	const struct mounts_option options[] = {
@@ -40,7 +57,7 @@ void mounts_part_devices(struct mounts *m, const struct idrange *ids)
 		return;
 	fd = mounts_part_fs("overlay", options, ARRAY_SIZE(options),
 			    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	if (fd < 0)
+	if (fd < 0 || !has_devices(fd))
 		return;
 	probe_fd = openat(fd, devices[0].name, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	if (probe_fd >= 0)
@@ -71,7 +88,7 @@ static int bind_device(struct mounts *m, const struct device *device)
 		       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -1;
-	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(device->major, device->minor)) {
+	if (!is_device(&st, device)) {
 		errno = ENODEV;
 		return -1;
 	}
