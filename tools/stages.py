@@ -250,6 +250,12 @@ def arm64_guest(ctx):
                     "--package", os.path.join(ARM64_PACKAGES, package), "--export", ARM64_EXPORT)
 
 
+def debian13(ctx):
+    """The whole tree with the compiler and the libraries of Debian 13."""
+    ctx.must(os.path.join(VM, "build-in"), "trixie", os.path.join(BUILD, "trixie"))
+    return Result(1, 0, 0)
+
+
 def suite_stage(name, suite, budget, limit, *needs):
     return Stage(name, "native", budget, limit, lambda ctx: meson_test(ctx, BUILD, suite), needs)
 
@@ -284,6 +290,7 @@ if GUESTS_ARE_HERE:
     if debian_arch() == "amd64":
         STAGES.append(Stage("arm64-images", "guest", 2400, 3600, arm64_images, (), True))
         STAGES.append(Stage("arm64-guest", "guest", 1200, 2400, arm64_guest, ("arm64-build", "arm64-images"), True))
+    STAGES.append(Stage("debian13-build", "guest", 600, 1800, debian13, (), True))
 
 
 class Run:
