@@ -176,21 +176,4 @@ __attribute__((used)) void attack_main(const long *stack)
 	RAW(__NR_exit_group, 0);
 }
 
-/* The kernel's stack: argc, argv, NULL, envp, NULL. */
-#if defined(__x86_64__)
-__asm__(".globl _start\n"
-	"_start:\n\t"
-	"xorl %ebp, %ebp\n\t"
-	"movq %rsp, %rdi\n\t"
-	"andq $-16, %rsp\n\t"
-	"callq attack_main\n\t"
-	"ud2\n");
-#elif defined(__aarch64__)
-__asm__(".globl _start\n"
-	"_start:\n\t"
-	"mov x29, xzr\n\t"
-	"mov x30, xzr\n\t"
-	"mov x0, sp\n\t"
-	"bl attack_main\n\t"
-	"brk #1\n");
-#endif
+RAW_START(attack_main);

@@ -88,3 +88,25 @@ static inline long raw_clone3(const void *args, unsigned long size, void (*fn)(v
 	return x0;
 #endif
 }
+
+/* RAW_START(fn) - the entry point of a program without a C library: fn(long *stack), which must not return,
+ * gets the stack as the kernel made it: argc, argv, NULL, envp, NULL. */
+#if defined(__x86_64__)
+#define RAW_START(fn)                                                                              \
+	__asm__(".globl _start\n"                                                                  \
+		"_start:\n\t"                                                                      \
+		"xorl %ebp, %ebp\n\t"                                                              \
+		"movq %rsp, %rdi\n\t"                                                              \
+		"andq $-16, %rsp\n\t"                                                              \
+		"callq " #fn "\n\t"                                                                \
+		"ud2\n")
+#else
+#define RAW_START(fn)                                                                              \
+	__asm__(".globl _start\n"                                                                  \
+		"_start:\n\t"                                                                      \
+		"mov x29, xzr\n\t"                                                                 \
+		"mov x30, xzr\n\t"                                                                 \
+		"mov x0, sp\n\t"                                                                   \
+		"bl " #fn "\n\t"                                                                   \
+		"brk #1\n")
+#endif

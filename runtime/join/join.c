@@ -302,21 +302,4 @@ void __attribute__((noreturn, used)) join_main(long *stack)
 	leave(0);
 }
 
-/* The kernel's stack: argc, argv, NULL, envp, NULL. */
-#if defined(__x86_64__)
-__asm__(".globl _start\n"
-	"_start:\n\t"
-	"xorl %ebp, %ebp\n\t"
-	"movq %rsp, %rdi\n\t"
-	"andq $-16, %rsp\n\t"
-	"callq join_main\n\t"
-	"ud2\n");
-#elif defined(__aarch64__)
-__asm__(".globl _start\n"
-	"_start:\n\t"
-	"mov x29, xzr\n\t"
-	"mov x30, xzr\n\t"
-	"mov x0, sp\n\t"
-	"bl join_main\n\t"
-	"brk #1\n");
-#endif
+RAW_START(join_main);
