@@ -2,6 +2,7 @@
 /* tests/sys/test_keeper_owners.c - several owners: what each has, and what none sees of another */
 #include "tests/sys/keeper.h"
 
+#include "runtime/base/str.h"
 #include "runtime/tokens.h"
 
 #define KEY "same-0a1b2c"
@@ -189,8 +190,8 @@ static void test_control(void)
 	char path[PATH_MAX + 32];
 	struct stat st;
 
-	strcpy(msg.owner, bob);
-	strcpy(msg.key, KEY);
+	(void)str_copy(msg.owner, sizeof(msg.owner), bob);
+	(void)str_copy(msg.key, sizeof(msg.key), KEY);
 	ask_control(API_REMOVE, &msg, sizeof(msg));
 	tap_int(r.h.op, API_DONE, "the command line removes what a former owner had");
 	tap_ok(owner_uid(bob, "/" KEY) == (uid_t)-1, "from its place");

@@ -4,6 +4,7 @@
  * Every input ends at an unreadable page. Each row is also given in two pieces cut at every place.
  */
 #include "mcp/http1.h"
+#include "runtime/base/str.h"
 #include "tests/unit/tap.h"
 
 #define GOOD "Host: h\r\n\r\n"
@@ -231,9 +232,18 @@ static long parse_long(size_t len, const char *start, char fill, int *ret_status
 	return used;
 }
 
+/* Write text, and a NUL, at an offset. Return: the offset behind it. */
+static size_t put(char *bytes, size_t size, size_t at, const char *text)
+{
+	if (str_copy(bytes + at, size - at, text) < 0)
+		tap_bail("%zu bytes are too few", size);
+	return at + strlen(text);
+}
+
 static void test_bounds(void)
 {
 	char many[HTTP1_HEAD_MAX] = "GET / HTTP/1.1\r\nHost: h\r\n";
+	size_t len = strlen(many);
 	struct http1_refusal r;
 	struct http1_head h;
 	int status;
@@ -248,16 +258,16 @@ static void test_bounds(void)
 	tap_ok(parse_long(HTTP1_TARGET_MAX + 100, "GET / HTTP/1.1\r\nHost: h\r\nX: ", 'x', &status) > 0,
 	       "a long field is no long target");
 	for (int i = 1; i < HTTP1_FIELDS_MAX; i++)
-		strcat(many, "X: y\r\n");
-	strcat(many, "\r\n");
+		len = put(many, sizeof(many), len, "X: y\r\n");
+	(void)put(many, sizeof(many), len, "\r\n");
 	tap_ok(parse(&h, many, strlen(many), &r) > 0, "as many fields as there may be");
-	strcpy(many + strlen(many) - 2, "X: y\r\n\r\n");
+	(void)put(many, sizeof(many), len, "X: y\r\n\r\n");
 	tap_ok(parse(&h, many, strlen(many), &r) == -1 && r.status == 431, "one more: 431");
 	memset(many, 'a', sizeof(many));
 	memcpy(many, "GET /", 5);
-	strcpy(many + 4 + HTTP1_TARGET_MAX, " HTTP/1.1\r\n" GOOD);
+	(void)put(many, sizeof(many), 4 + HTTP1_TARGET_MAX, " HTTP/1.1\r\n" GOOD);
 	tap_ok(parse(&h, many, strlen(many), &r) > 0, "a target of the greatest length");
-	strcpy(many + 4 + HTTP1_TARGET_MAX, "a HTTP/1.1\r\n" GOOD);
+	(void)put(many, sizeof(many), 4 + HTTP1_TARGET_MAX, "a HTTP/1.1\r\n" GOOD);
 	tap_ok(parse(&h, many, strlen(many), &r) == -1 && r.status == 414, "one byte more: 414");
 }
 
