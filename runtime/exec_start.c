@@ -469,7 +469,9 @@ static void explain(struct command *cmd, uint32_t stage, int error, struct err *
 	char text[256];
 
 	errno = error;
-	if (stage == ENTER_CWD) {
+	if (error == ECANCELED) { /* in whatever stage it was */
+		(void)err_set(e, ERR_GONE, "the command was killed before it could start");
+	} else if (stage == ENTER_CWD) {
 		(void)str_escape(text, sizeof(text), cmd->cwd, strlen(cmd->cwd));
 		(void)err_sys(e, "cwd %s", text);
 		e->code = ERR_NOT_FOUND;
@@ -482,8 +484,6 @@ static void explain(struct command *cmd, uint32_t stage, int error, struct err *
 	} else if (stage == ENTER_EXEC) {
 		(void)err_sys(e, "run %s in the sandbox", bash_path);
 		(void)err_remedy(e, "mcp-sandbox reset %s, or an image that has bash", cmd->key);
-	} else if (error == ECANCELED) {
-		(void)err_set(e, ERR_GONE, "the command was killed before it could start");
 	} else {
 		(void)err_sys(e, "start the command: %s", enter_stage_text(stage));
 	}

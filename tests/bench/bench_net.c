@@ -47,7 +47,7 @@ static double create(struct box *b, struct uplink *u)
 {
 	double start = now_us(), ready;
 
-	b->req.uplink = u;
+	box_net(b, u);
 	if (box_start(b) < 0)
 		tap_bail("%s", b->e.message);
 	ready = now_us();

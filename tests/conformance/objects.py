@@ -26,6 +26,8 @@ MAY_USE = {
 # Of the C library: what could send something. The second object says its URL and what went wrong.
 WRITES = r"(p?write(v|64)?|send(to|msg|mmsg|file|file64)?|splice|f?puts|f?putc|putchar|fwrite|v?f?printf|v?dprintf|__\w*printf_chk)"
 HARMLESS = r"__v?snprintf_chk"
+# What a sanitizer's compiler adds to every object.
+SANITIZER = r"__(a|ub)san_\w+"
 
 
 def nm(path, *options):
@@ -51,7 +53,7 @@ def foreign(path, shipped):
     """What an object uses and may not: of mcp-sandbox, or of the C library."""
     source = os.path.basename(path)[:-2]
     may_use = MAY_USE.get(source, "")
-    names = undefined(path)
+    names = {n for n in undefined(path) if not re.fullmatch(SANITIZER, n)}
     ours = {n for n in names if n in shipped and not re.fullmatch(may_use, n)}
     writes = {n for n in names if re.fullmatch(WRITES, n) and not re.fullmatch(HARMLESS, n)}
     return sorted(ours | (writes if source != "mcp-conformance-server.c" else set()))

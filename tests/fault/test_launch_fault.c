@@ -138,10 +138,15 @@ int main(int argc, char **argv)
 	/* The same with sockets made inside and on their way out. */
 	if (uplink_open(&uplink, NET_ALLOWLIST, !b.ids.in_storage, &b.e) < 0)
 		tap_bail("%s", b.e.message);
-	b.req.uplink = &uplink;
+	box_net(&b, &uplink);
+	fault_stage = 0;
+	if (tap_int(box_start(&b), 0, "with an allowlist and no fault it becomes ready")) {
+		tap_ok(b.l.socket[NET_SOCKET_PROXY] >= 0, "  and has its sockets");
+		box_end(&b);
+	}
 	for (uint32_t stage = 1; stage < LAUNCH_STAGE_COUNT; stage++)
 		test_stage(&b, stage, fds);
-	b.req.uplink = NULL;
+	box_net(&b, NULL);
 	test_remedies(&b, fds);
 	fault_stage = 0;
 	if (tap_int(box_start(&b), 0, "after all of it one more becomes ready"))

@@ -134,6 +134,13 @@ static inline void box_close(struct box *b)
 	userns_range_done(&b->ids);
 }
 
+/* box_net() - what is started from now on gets out as @u allows; NULL: no network. */
+static inline void box_net(struct box *b, struct uplink *u)
+{
+	b->req.uplink = u;
+	b->req.net = u ? u->mode : NET_NONE;
+}
+
 /* box_end() - kill and reap. */
 static inline void box_end(struct box *b)
 {

@@ -169,7 +169,7 @@ static void test_allowlist(struct box *b)
 
 	if (uplink_open(&uplink, NET_ALLOWLIST, !b->ids.in_storage, &b->e) < 0)
 		tap_bail("%s", b->e.message);
-	b->req.uplink = &uplink;
+	box_net(b, &uplink);
 	if (!tap_int(box_start(b), 0, "a sandbox with an allowlist"))
 		tap_bail("%s", b->e.message);
 	test_route_socket(b);
