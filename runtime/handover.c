@@ -33,7 +33,7 @@ static bool peer_is_quiet(const struct peer *p)
 		if (r->op != API_EXEC)
 			return false;
 	}
-	return !p->failed;
+	return !p->failed && !p->unsent;
 }
 
 static bool sandbox_is_quiet(const struct sandbox *sb)

@@ -2,11 +2,14 @@
 /* runtime/peer.c - the keeper's side of the API socket
  *
  * Runs in the keeper. Everything received is untrusted; messages are taken without a control buffer,
- * so a descriptor a peer attaches is dropped by the kernel. Sends never block.
+ * so a descriptor a peer attaches is dropped by the kernel. Sends never block: what the socket does not
+ * take at once waits here, within bounds.
  */
 #include "runtime/peer.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -21,12 +24,22 @@ enum {
 	REMOVALS_MAX = 4096, /* one for each sandbox there may be */
 };
 
+struct unsent { /* a message the socket had no room for */
+	struct unsent *next;
+	size_t len, fd_count;
+	int fds[FD_PASS_MAX]; /* copies of our own */
+	unsigned char bytes[];
+};
+
 static void on_drop(struct loop_timer *t);
+static void unsent_drop(struct peer *p, struct unsent *u);
+static void send_unsent(struct peer *p);
 
 void peers_init(struct peers *ps, struct loop *l, void *keeper)
 {
 	ps->loop = l;
 	ps->keeper = keeper;
+	ps->stall_ms = PEER_STALL_MS;
 	for (size_t i = 0; i < PEER_MAX; i++)
 		ps->peer[i].source.fd = -1;
 }
@@ -82,15 +95,17 @@ static int serve_one(struct peers *ps, struct peer *p)
 	return 1;
 }
 
-static void on_readable(struct loop_source *s, uint32_t events)
+static void on_event(struct loop_source *s, uint32_t events)
 {
 	struct peers *ps = s->ctx;
 	struct peer *p = (struct peer *)((char *)s - offsetof(struct peer, source));
 
 	if (p->failed)
 		return;
+	if (events & EPOLLOUT)
+		send_unsent(p);
 	/* Bounded, so that a peer that floods cannot starve the others. */
-	for (int i = 0; i < MESSAGES_PER_WAKEUP; i++) {
+	for (int i = 0; i < MESSAGES_PER_WAKEUP && !p->failed; i++) {
 		if (serve_one(ps, p) <= 0)
 			break;
 	}
@@ -109,12 +124,13 @@ struct peer *peer_add(struct peers *ps, int fd, enum peer_kind kind, struct err 
 			continue;
 		memset(p, 0, sizeof(*p));
 		p->source.fd = -1;
+		p->unsent_end = &p->unsent;
 		p->kind = kind;
 		if (fd_set_nonblock(fd, true) < 0) {
 			(void)err_sys(e, "make a socket non-blocking");
 			return NULL;
 		}
-		if (loop_add(ps->loop, &p->source, fd, EPOLLIN, on_readable, ps, e) < 0)
+		if (loop_add(ps->loop, &p->source, fd, EPOLLIN, on_event, ps, e) < 0)
 			return NULL;
 		(void)take_fd(&owned);
 		return p;
@@ -140,6 +156,9 @@ void peer_remove(struct peers *ps, struct peer *p)
 		return;
 	p->failed = true;
 	loop_timer_cancel(ps->loop, &p->drop);
+	loop_timer_cancel(ps->loop, &p->stall);
+	while (p->unsent)
+		unsent_drop(p, p->unsent);
 	while (p->requests) {
 		p->requests->orphaned = p->replaced;
 		request_cancel(p->requests);
@@ -214,6 +233,94 @@ static void request_end(struct request *req)
 	req->link = NULL;
 }
 
+/* ---- sending ---- */
+
+/* The first one in the queue. */
+static void unsent_drop(struct peer *p, struct unsent *u)
+{
+	p->unsent = u->next;
+	if (!p->unsent)
+		p->unsent_end = &p->unsent;
+	p->unsent_bytes -= sizeof(*u) + u->len;
+	p->unsent_fds -= u->fd_count;
+	for (size_t i = 0; i < u->fd_count; i++)
+		close_fd(&u->fds[i]);
+	free(u);
+}
+
+static void on_stall(struct loop_timer *t)
+{
+	struct peer *p = t->ctx;
+
+	/* Time goes on while the machine sleeps: the peer may have had none of it. */
+	if (!p->failed)
+		send_unsent(p);
+	if (!p->failed && p->unsent && p->stall.deadline_ns == 0)
+		peer_fail(p, "it does not read its answers");
+}
+
+static int wait_for_reader(struct peer *p)
+{
+	return loop_timer_set(peers_of(p)->loop, &p->stall, peers_of(p)->stall_ms, on_stall, p);
+}
+
+static void send_unsent(struct peer *p)
+{
+	bool moved = false;
+
+	while (p->unsent && fd_send_msg(p->source.fd, p->unsent->bytes, p->unsent->len, p->unsent->fds,
+					p->unsent->fd_count) == 0) {
+		unsent_drop(p, p->unsent);
+		moved = true;
+	}
+	if (!p->unsent) {
+		loop_timer_cancel(peers_of(p)->loop, &p->stall);
+		(void)loop_modify(&p->source, EPOLLIN);
+	} else if (errno != EAGAIN || (moved && wait_for_reader(p) < 0)) {
+		peer_fail(p, NULL);
+	}
+}
+
+static struct unsent *unsent_new(const void *msg, size_t size, const int *fds, size_t fd_count)
+{
+	struct unsent *u = calloc(1, sizeof(*u) + size);
+
+	if (!u)
+		return NULL;
+	u->len = size;
+	memcpy(u->bytes, msg, size);
+	for (; u->fd_count < fd_count; u->fd_count++) {
+		u->fds[u->fd_count] = fcntl(fds[u->fd_count], F_DUPFD_CLOEXEC, 0);
+		if (u->fds[u->fd_count] >= 0)
+			continue;
+		while (u->fd_count > 0)
+			close_fd(&u->fds[--u->fd_count]);
+		free(u);
+		return NULL;
+	}
+	return u;
+}
+
+static void keep_unsent(struct peer *p, const void *msg, size_t size, const int *fds, size_t fd_count)
+{
+	struct unsent *u;
+
+	if (p->unsent_bytes + sizeof(*u) + size > PEER_UNSENT_MAX ||
+	    p->unsent_fds + fd_count > PEER_UNSENT_FDS_MAX) {
+		peer_fail(p, "it does not read its answers");
+		return;
+	}
+	u = unsent_new(msg, size, fds, fd_count);
+	if (!u || (!p->unsent && (wait_for_reader(p) < 0 || loop_modify(&p->source, EPOLLIN | EPOLLOUT) < 0)))
+		peer_fail(p, "its answers cannot be kept");
+	if (!u)
+		return;
+	*p->unsent_end = u;
+	p->unsent_end = &u->next;
+	p->unsent_bytes += sizeof(*u) + size;
+	p->unsent_fds += fd_count;
+}
+
 static void send_msg(struct peer *p, enum api_op op, uint64_t id, void *msg, size_t size,
 		     const int *fds, size_t fd_count)
 {
@@ -223,8 +330,12 @@ static void send_msg(struct peer *p, enum api_op op, uint64_t id, void *msg, siz
 		return;
 	*h = (struct api_header){ .version = API_VERSION, .op = (uint16_t)op,
 				  .size = (uint32_t)size, .id = id };
-	if (fd_send_msg(p->source.fd, msg, size, fds, fd_count) < 0)
-		peer_fail(p, errno == EAGAIN ? "it does not read its answers" : NULL);
+	if (!p->unsent && fd_send_msg(p->source.fd, msg, size, fds, fd_count) == 0)
+		return;
+	if (p->unsent || errno == EAGAIN)
+		keep_unsent(p, msg, size, fds, fd_count);
+	else
+		peer_fail(p, NULL);
 }
 
 void peer_send(struct peer *p, enum api_op op, uint64_t id, void *msg, size_t size)

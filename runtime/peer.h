@@ -2,8 +2,8 @@
 /* runtime/peer.h - who talks to the keeper, and what each still waits for
  *
  * A peer is a SOCK_SEQPACKET socket. It is untrusted: a message that breaks a rule, or a peer that
- * does not read its answers, ends the connection. Nothing is queued for a peer: what does not fit in
- * its socket buffer is the peer's fault.
+ * does not read its answers, ends the connection. A socket's buffer holds fewer answers than a peer may
+ * have requests in flight, and how large it may be is the host's setting: the rest is queued here.
  */
 #pragma once
 
@@ -13,9 +13,18 @@
 
 #include "runtime/api.h"
 #include "runtime/base/err.h"
+#include "runtime/base/fd.h"
 #include "runtime/base/loop.h"
 
-enum { PEER_MAX = 65, PEER_STAGES_MAX = 8 }; /* a front and 64 command lines */
+enum {
+	PEER_MAX = 65, /* a front and 64 command lines */
+	PEER_STAGES_MAX = 8,
+	/* What waits for a peer to read: as if every request it may have in flight were answered at once with
+	 * the longest message and all descriptors there can be. Who is beyond that does not read. */
+	PEER_UNSENT_MAX = API_REQUESTS_MAX * API_MSG_MAX,
+	PEER_UNSENT_FDS_MAX = API_REQUESTS_MAX * FD_PASS_MAX,
+	PEER_STALL_MS = 30 * 1000, /* without a message read while some wait: it does not read either */
+};
 
 enum peer_kind { /* bits: the operation table says who may */
 	PEER_FRONT = 1,   /* the MCP server's front: run, look, take a file */
@@ -46,17 +55,21 @@ struct stage { /* command bytes sent ahead of an EXEC */
 struct peer {
 	struct loop_source source; /* fd -1: this slot is free */
 	struct loop_timer drop;    /* a failed peer is dropped from the loop, never from inside a handler */
+	struct loop_timer stall;   /* armed while messages wait */
 	enum peer_kind kind;
 	bool failed;
 	bool replaced; /* when it dies, another takes its place: its requests are orphaned */
 	unsigned int in_flight;
 	struct request *requests;
+	struct unsent *unsent, **unsent_end; /* in order; NULL: everything was sent */
+	size_t unsent_bytes, unsent_fds;
 	struct stage stages[PEER_STAGES_MAX];
 };
 
 struct peers {
 	struct loop *loop;
 	void *keeper;
+	uint64_t stall_ms; /* PEER_STALL_MS */
 	/* One message; header and size are already checked. Return: 0, -1 to drop the peer (the error
 	 * says which rule it broke). */
 	int (*on_message)(struct peer *p, const struct api_header *h, struct err *e);

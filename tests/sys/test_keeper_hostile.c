@@ -172,6 +172,36 @@ static void test_ids(struct kt *t)
 	tap_int(keeper_end_proc(&k, NULL), 0, "and of its keeper");
 }
 
+/* Until the short-lived processes of ours are gone: everything asked for has been answered. */
+static void await_children(pid_t pid, unsigned int count)
+{
+	for (int i = 0, same = 0; i < 600 && same < 10; i++) {
+		kt_sleep_ms(50);
+		same = kt_count_children(pid) <= count ? same + 1 : 0;
+	}
+}
+
+/* Answers with room for a path are the long ones: a socket of the usual size holds some 25 of them. */
+static void test_unread(struct kt *t)
+{
+	struct keeper_proc k;
+	unsigned int got = 0;
+
+	keeper_start_proc(t, &t->settings, KEEPER_STDIO, &k);
+	kt_exec(k.sock, CALM, "echo x > file", plain, &r);
+	reply_close(&r);
+	await_children(k.pid, 1);
+	for (uint64_t i = 1; i <= API_REQUESTS_MAX; i++)
+		kt_present_send(k.sock, i, CALM, "file", false);
+	await_children(k.pid, 1);
+	for (uint64_t i = 1; i <= API_REQUESTS_MAX && kt_receive(k.sock, &r, 5000) == 1; i++) {
+		got += r.h.op == API_PRESENT_DONE;
+		reply_close(&r);
+	}
+	tap_int(got, API_REQUESTS_MAX, "a front that is late to read gets every answer");
+	tap_int(keeper_end_proc(&k, NULL), 0, "and the keeper ends in order");
+}
+
 static uint64_t seed = 88172645463325252ULL;
 
 static uint64_t next_random(void)
@@ -537,6 +567,7 @@ int main(int argc, char **argv)
 	log_init("test", LOG_LEVEL_ERROR);
 	test_broken(&t);
 	test_ids(&t);
+	test_unread(&t);
 	test_fuzz(&t);
 	test_rude(&t);
 	test_attacks(&t);
