@@ -52,7 +52,6 @@ enum {
 	HTTP_LINGER_MS = 5 * 1000, /* and HTTP_LINGER_MAX bytes: until a client has seen why we close */
 	HTTP_LINGER_MAX = 16 * 1024 * 1024,
 	HTTP_LISTENERS_MAX = 4,
-	HTTP_ACCEPT_PAUSE_MS = 100, /* when there are no descriptors */
 
 	LIMIT_DOWNLOADS = 16, /* files being opened for links at once; with LIMIT_CALLS below API_REQUESTS_MAX */
 

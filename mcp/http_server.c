@@ -9,15 +9,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "mcp/http_conn.h"
 #include "mcp/tls.h"
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
-#include "runtime/base/log.h"
 
 enum { ACCEPTS_PER_TURN = 64 };
 
@@ -62,29 +59,10 @@ static bool make_room(struct http_server *s)
 	return false;
 }
 
-static void on_accept_again(struct loop_timer *t);
-
-/* Let the kernel's queue hold what cannot be served now. */
-static void pause_accepting(struct http_server *s)
-{
-	if (loop_timer_set(s->loop, &s->accept_again, HTTP_ACCEPT_PAUSE_MS, on_accept_again, s) < 0)
-		return;
-	for (size_t i = 0; i < s->listen_count; i++)
-		(void)loop_modify(&s->listen[i], 0);
-}
-
-static void on_accept_again(struct loop_timer *t)
-{
-	struct http_server *s = t->ctx;
-
-	for (size_t i = 0; i < s->listen_count; i++)
-		(void)loop_modify(&s->listen[i], EPOLLIN);
-}
-
 /* ---- accepting ---- */
 
 /* Return: false when the queue is empty or has to wait. */
-static bool accept_one(struct http_server *s, int listen_fd)
+static bool accept_one(struct http_server *s, struct acceptor *listener)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t len = sizeof(address);
@@ -92,17 +70,12 @@ static bool accept_one(struct http_server *s, int listen_fd)
 	_cleanup_fd_ int fd = -1;
 
 	if (!make_room(s)) {
-		pause_accepting(s);
+		acceptor_rest(listener);
 		return false;
 	}
-	fd = accept4(listen_fd, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0) {
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			log_warn("no more connections: %s", strerror(errno));
-			pause_accepting(s);
-		}
+	fd = acceptor_take(listener, (struct sockaddr *)&address, &len);
+	if (fd < 0)
 		return errno == EINTR || errno == ECONNABORTED;
-	}
 	name_client(&client, &address);
 	if (http_conn_new(s, fd, &client))
 		(void)take_fd(&fd);
@@ -114,7 +87,7 @@ static void on_connections(struct loop_source *source, uint32_t events)
 	struct http_server *s = source->ctx;
 
 	(void)events;
-	for (int i = 0; i < ACCEPTS_PER_TURN && accept_one(s, source->fd); i++)
+	for (int i = 0; i < ACCEPTS_PER_TURN && accept_one(s, acceptor_of(source)); i++)
 		;
 }
 
@@ -126,7 +99,7 @@ int http_server_listen(struct http_server *s, int fd, struct err *e)
 		return err_set(e, ERR_LIMIT, "more than %d listening sockets", HTTP_LISTENERS_MAX);
 	if (fd_set_nonblock(fd, true) < 0)
 		return err_sys(e, "listening socket");
-	if (loop_add(s->loop, &s->listen[s->listen_count], fd, EPOLLIN, on_connections, s, e) < 0)
+	if (acceptor_add(s->loop, &s->listen[s->listen_count], fd, on_connections, s, e) < 0)
 		return -1;
 	s->listen_count++;
 	(void)take_fd(&owned);
@@ -152,9 +125,9 @@ void http_server_done(struct http_server *s)
 	struct http_conn *c;
 
 	for (size_t i = 0; i < s->listen_count; i++) {
-		int fd = s->listen[i].fd;
+		int fd = s->listen[i].source.fd;
 
-		loop_remove(&s->listen[i]);
+		acceptor_remove(&s->listen[i]);
 		close_fd(&fd);
 	}
 	s->listen_count = 0;
@@ -162,6 +135,5 @@ void http_server_done(struct http_server *s)
 		http_conn_lose(c);
 		http_conn_free(c);
 	}
-	loop_timer_cancel(s->loop, &s->accept_again);
 	http_server_set_identity(s, NULL);
 }

@@ -9,6 +9,7 @@
 
 #include "mcp/bounds.h"
 #include "mcp/http.h"
+#include "runtime/base/accept.h"
 #include "runtime/base/loop.h"
 
 struct http_conn;
@@ -18,9 +19,8 @@ struct http_server {
 	struct loop *loop;
 	const struct http_handler *handler;
 	struct tls_identity *identity; /* NULL: plain HTTP */
-	struct loop_source listen[HTTP_LISTENERS_MAX];
+	struct acceptor listen[HTTP_LISTENERS_MAX];
 	size_t listen_count;
-	struct loop_timer accept_again;
 	TAILQ_HEAD(http_conns, http_conn) conns; /* the one that has waited longest for its client first */
 	size_t conn_count;
 	size_t body_bytes; /* of all connections */

@@ -99,9 +99,9 @@ void control_unlink(int run_fd)
 	(void)unlinkat(run_fd, name, 0);
 }
 
-int control_accept(int listen_fd)
+int control_accept(struct acceptor *listener)
 {
-	_cleanup_fd_ int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	_cleanup_fd_ int fd = acceptor_take(listener, NULL, NULL);
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "runtime/base/accept.h"
 #include "runtime/base/err.h"
 #include "runtime/keeper.h" /* keeper_connect() */
 
@@ -16,4 +17,4 @@ void control_unlink(int run_fd);
 
 /* control_accept() - one connection, if its process belongs to the same user or to root.
  * Return: socket, -1 (nothing to accept, or refused and logged). */
-int control_accept(int listen_fd);
+int control_accept(struct acceptor *listener);

@@ -124,7 +124,7 @@ static void on_connection(struct loop_source *s, uint32_t events)
 {
 	struct keeper *k = s->ctx;
 	struct err e = { 0 };
-	int fd = control_accept(s->fd);
+	int fd = control_accept(acceptor_of(s));
 	struct peer *p;
 
 	(void)events;
@@ -208,11 +208,11 @@ static void on_deadline(struct loop_timer *t)
 
 static void stop_listening(struct keeper *k)
 {
-	int fd = k->listen.fd;
+	int fd = k->listen.source.fd;
 
 	if (fd < 0)
 		return;
-	loop_remove(&k->listen);
+	acceptor_remove(&k->listen);
 	close_fd(&fd);
 	control_unlink(k->store.run_fd);
 }
@@ -403,7 +403,7 @@ static int open_control(struct keeper *k, struct err *e)
 
 	if (fd < 0)
 		return -1;
-	if (loop_add(k->loop, &k->listen, fd, EPOLLIN, on_connection, k, e) < 0) {
+	if (acceptor_add(k->loop, &k->listen, fd, on_connection, k, e) < 0) {
 		close_fd(&fd);
 		return -1;
 	}
@@ -515,7 +515,7 @@ int keeper_run(const struct keeper_start *ks, struct err *e)
 	int r, status = -1;
 
 	*k = (struct keeper){ .start = ks, .settings = ks->settings };
-	k->listen.fd = k->signals.fd = k->reaper.source.fd = k->registry.null_fd = k->home_lock = -1;
+	k->listen.source.fd = k->signals.fd = k->reaper.source.fd = k->registry.null_fd = k->home_lock = -1;
 	k->store = (struct store){ -1, -1, -1, -1, -1 };
 	k->registry.net_watch.fd = -1;
 	k->registry.uplink = (struct uplink)UPLINK_INIT;

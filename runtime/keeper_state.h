@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/accept.h"
 #include "runtime/keeper.h"
 #include "runtime/owners.h"
 #include "runtime/peer.h"
@@ -29,7 +30,8 @@ struct keeper {
 	struct registry registry;
 	struct peers peers;
 	struct peer *main_peer; /* its end is our end */
-	struct loop_source listen, signals;
+	struct acceptor listen;
+	struct loop_source signals;
 	struct loop_timer deadline;
 	struct err failure; /* code ERR_NONE, or why there can be no sandbox */
 	bool ending;

@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "runtime/base/cleanup.h"
 #include "runtime/base/log.h"
@@ -28,7 +26,7 @@ static bool has_room(const struct box *b)
 static void on_accept(struct listener *l)
 {
 	for (unsigned int i = 0; i < ACCEPTS_MAX; i++) {
-		int fd = accept4(l->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = acceptor_take(&l->on, NULL, NULL);
 
 		if (fd < 0)
 			return;
@@ -69,7 +67,7 @@ static struct box *box_new(struct proxy *p, const struct proxy_listen *msg)
 	b->id = msg->box;
 	memcpy(b->key, msg->key, sizeof(b->key));
 	for (size_t i = 0; i < ARRAY_SIZE(b->listeners); i++)
-		b->listeners[i] = (struct listener){ .source.fd = -1, .box = b };
+		b->listeners[i] = (struct listener){ .on.source.fd = -1, .box = b };
 	b->next = p->boxes;
 	p->boxes = b;
 	return b;
@@ -88,11 +86,11 @@ int box_listen(struct proxy *p, const struct proxy_listen *msg, int fd, struct e
 	if (!b)
 		return err_set(e, ERR_NOMEM, "no memory for a sandbox");
 	l = &b->listeners[msg->kind];
-	if (l->source.fd >= 0)
+	if (l->on.source.fd >= 0)
 		return err_set(e, ERR_PROTOCOL, "a second listener of the same kind");
 	l->kind = (enum proxy_listener)msg->kind;
-	if (loop_add(p->loop, &l->source, fd, EPOLLIN, on_listener, l, e) < 0) {
-		l->source.fd = -1;
+	if (acceptor_add(p->loop, &l->on, fd, on_listener, l, e) < 0) {
+		l->on.source.fd = -1;
 		return -1;
 	}
 	return 0;
@@ -104,11 +102,11 @@ static void box_free(struct box *b)
 		conn_close(b->conns);
 	relay_dns_stop(b);
 	for (size_t i = 0; i < ARRAY_SIZE(b->listeners); i++) {
-		int fd = b->listeners[i].source.fd;
+		int fd = b->listeners[i].on.source.fd;
 
 		if (fd < 0)
 			continue;
-		loop_remove(&b->listeners[i].source);
+		acceptor_remove(&b->listeners[i].on);
 		close_fd(&fd);
 	}
 	free(b);

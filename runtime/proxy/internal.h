@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "runtime/base/accept.h"
 #include "runtime/base/buf.h"
 #include "runtime/base/loop.h"
 #include "runtime/net_policy.h"
@@ -142,7 +143,7 @@ enum net_range_kind route_kind(int fd, const struct net_addr *addr);
 /* ---- box.c ---- */
 
 struct listener {
-	struct loop_source source; /* fd -1: none */
+	struct acceptor on; /* its source's fd -1: none */
 	struct box *box;
 	enum proxy_listener kind;
 };

@@ -138,7 +138,7 @@ static void begin(struct listener *l, const uint8_t *msg, size_t len, const stru
 	q->source.fd = -1;
 	q->client = *from;
 	q->client_len = from_len;
-	q->listener_fd = l->source.fd;
+	q->listener_fd = l->on.source.fd;
 	q->len = len;
 	memcpy(q->message, msg, len);
 	q->next = b->queries;
@@ -153,7 +153,7 @@ void relay_dns_datagram(struct listener *l)
 		uint8_t msg[DNS_UDP_MAX];
 		struct sockaddr_storage from;
 		socklen_t from_len = sizeof(from);
-		ssize_t n = recvfrom(l->source.fd, msg, sizeof(msg), MSG_DONTWAIT | MSG_TRUNC,
+		ssize_t n = recvfrom(l->on.source.fd, msg, sizeof(msg), MSG_DONTWAIT | MSG_TRUNC,
 				     (struct sockaddr *)&from, &from_len);
 
 		if (n < 0)
