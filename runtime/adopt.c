@@ -209,6 +209,9 @@ static int take_over(struct adoption *a, struct err *e)
 static void refuse(struct adoption *a, const struct err *why)
 {
 	log_warn("%s: left by another keeper and not taken over: %s", a->key, why->message);
+	/* What its keepers could not tell goes with its record: the label still hears of it. */
+	a->lost.commands += a->rec.lost;
+	a->lost.unanswered = a->rec.unanswered;
 	lost_add(a->reg, a->owner, a->key, a->lost);
 	if (a->dir_fd < 0) /* given to a box that failed half way */
 		a->dir_fd = cgroup_box_hold(a->reg->tree, a->owner, a->key);

@@ -527,6 +527,37 @@ static void test_damaged(bool remove)
 	(void)end_with(&s, SIGKILL);
 }
 
+static void forge_untold(struct cgroup_record *rec)
+{
+	forge_image(rec);
+	rec->unanswered = 2;
+}
+
+/* Nor does it matter how many keepers ago they were. */
+static void test_untold(void)
+{
+	static const struct forgery f = { "refused by the third keeper", forge_untold, false };
+	struct service s;
+	pid_t init;
+
+	start(&s);
+	init = occupy(&s);
+	kt_exec_send(s.sock, 1, KEY, "sleep 7779", 10, plain);
+	tap_ok(appears("sleep 7779"), "a command in flight");
+	(void)end_with(&s, SIGKILL);
+	start(&s);
+	tap_int(init_pid(), init, "taken over by a keeper that is killed before it could tell");
+	(void)end_with(&s, SIGKILL);
+	forge(&f);
+	start(&s);
+	check_refused(&s, init, f.desc);
+	tap_int(r.done.lost, 1, "%s: the first one's loss is told", f.desc);
+	tap_int(r.done.unanswered, 2, "%s: so is what had no taker", f.desc);
+	run(&s, "true");
+	tap_ok(r.done.lost == 0 && r.done.unanswered == 0, "%s: once", f.desc);
+	(void)end_with(&s, SIGKILL);
+}
+
 /* A keeper that was not shown where the sandboxes are has a storage namespace beside theirs. */
 static void test_foreign_storage(void)
 {
@@ -572,6 +603,7 @@ static void orchestrate(void)
 		test_forged(&forgeries[i]);
 	test_damaged(false);
 	test_damaged(true);
+	test_untold();
 	test_foreign_storage();
 }
 
