@@ -20,6 +20,7 @@
 #include "runtime/base/buf.h"
 #include "runtime/base/cleanup.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/str.h"
 
 #define ENTRY_NAME "mcp-linux-sandbox"
 #define TOKEN_PLACEHOLDER "<token>"
@@ -141,19 +142,38 @@ static int print(const struct setup *s, struct err *e)
 
 /* ---- the file ---- */
 
-static int read_all(const char *path, struct buf *b, mode_t *ret_mode, struct err *e)
+/* Configurations kept elsewhere ("dotfiles") are links: what one leads to is what is read and exchanged, so
+ * that the link stays. Nothing there is no failure: it will be made. */
+static int follow(char path[PATH_MAX], struct err *e)
 {
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char chunk[16384];
+	char target[PATH_MAX];
 	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "look at %s", path);
+	if (!realpath(path, target)) {
+		(void)err_sys(e, "%s is a link that leads to no file", path);
+		return err_remedy(e, "make the file it names, or remove the link");
+	}
+	return str_copy(path, PATH_MAX, target);
+}
+
+/* Looked at before it is opened: a FIFO would wait, a device may do something. */
+static int read_all(const char *path, struct buf *b, struct stat *st, struct err *e)
+{
+	_cleanup_fd_ int fd = -1;
+	char chunk[16384];
 	ssize_t n;
 
-	*ret_mode = 0600;
-	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "open %s", path);
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (lstat(path, st) < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "look at %s", path);
+	if (!S_ISREG(st->st_mode))
 		return err_set(e, ERR_DENIED, "%s is not a file", path);
-	*ret_mode = st.st_mode & 0777;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return err_sys(e, "open %s", path);
+	if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode))
+		return err_set(e, ERR_DENIED, "%s is not a file", path);
 	while ((n = fd_read_full(fd, chunk, sizeof(chunk))) > 0) {
 		if (buf_append(b, chunk, (size_t)n) < 0)
 			return err_set(e, ERR_LIMIT, "%s is too large", path);
@@ -161,12 +181,18 @@ static int read_all(const char *path, struct buf *b, mode_t *ret_mode, struct er
 	return n < 0 ? err_sys(e, "read %s", path) : 1;
 }
 
-static int write_new(const char *path, const struct buf *b, mode_t mode, struct err *e)
+/* Nobody else's before it is whole; then as the file was (was NULL: the user's alone). */
+static int write_new(const char *path, const struct buf *b, const struct stat *was, struct err *e)
 {
-	_cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+	_cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	if (fd < 0)
 		return err_sys(e, "make %s", path);
+	if (was && (fchown(fd, was->st_uid, was->st_gid) < 0 || fchmod(fd, was->st_mode & 0777) < 0)) {
+		(void)err_sys(e, "give %s the owner and mode of the file it replaces", path);
+		(void)unlink(path);
+		return err_remedy(e, "run setup as the owner of that file");
+	}
 	if (fd_write_full(fd, b->data, b->len) < 0 || fsync(fd) < 0)
 		return err_sys(e, "write %s", path);
 	return 0;
@@ -184,7 +210,8 @@ static void make_parents(const char *path)
 	}
 }
 
-static int replace(const char *path, const struct buf *old, bool had, const struct buf *now, mode_t mode,
+/* In the directory of the file itself, so that it is exchanged at once or not at all. */
+static int replace(const char *path, const struct buf *old, const struct stat *was, const struct buf *now,
 		   struct err *e)
 {
 	char fresh[PATH_MAX + 8], backup[PATH_MAX + 8];
@@ -193,16 +220,16 @@ static int replace(const char *path, const struct buf *old, bool had, const stru
 	(void)snprintf(backup, sizeof(backup), "%s.bak", path);
 	make_parents(path);
 	(void)unlink(fresh);
-	if (write_new(fresh, now, mode, e) < 0)
+	if (write_new(fresh, now, was, e) < 0)
 		return -1;
-	if (had) {
+	if (was) {
 		(void)unlink(backup);
-		if (write_new(backup, old, mode, e) < 0)
+		if (write_new(backup, old, was, e) < 0)
 			return -1;
 	}
 	if (rename(fresh, path) < 0)
 		return err_sys(e, "replace %s", path);
-	(void)fprintf(stderr, "wrote %s%s\n", path, had ? " (as it was: the same name with .bak)" : "");
+	(void)fprintf(stderr, "wrote %s%s\n", path, was ? " (as it was: the same name with .bak)" : "");
 	return 0;
 }
 
@@ -226,7 +253,7 @@ static int write_file(const struct setup *s, struct err *e)
 	_cleanup_(buf_done) struct buf now;
 	const char *home = getenv("HOME");
 	char path[PATH_MAX];
-	mode_t mode;
+	struct stat was;
 	int had, n;
 
 	buf_init(&old, FILE_MAX);
@@ -237,10 +264,12 @@ static int write_file(const struct setup *s, struct err *e)
 	n = home && home[0] == '/' ? snprintf(path, sizeof(path), "%s/%s", home, s->client->file) : -1;
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return err_set(e, ERR_USAGE, "HOME is not set to an absolute path");
-	had = read_all(path, &old, &mode, e);
+	if (follow(path, e) < 0)
+		return -1;
+	had = read_all(path, &old, &was, e);
 	if (had < 0 || merge(s, &old, &now, e) < 0)
 		return had < 0 ? -1 : err_wrap(e, "%s", path);
-	return replace(path, &old, had > 0, &now, mode, e) < 0 ? -1 : CLI_OK;
+	return replace(path, &old, had > 0 ? &was : NULL, &now, e) < 0 ? -1 : CLI_OK;
 }
 
 /* ---- the verb ---- */

@@ -253,6 +253,71 @@ def test_refused_server(t, w):
         t.ok(done.status == status or status == 1 and done.status != 0, "  and ends with %d" % status, done)
 
 
+def test_setup(t, w):
+    """The file of a client may be a link into a folder of configurations: the link stays, the file is exchanged."""
+    uid, gid = (w.user.uid, w.user.gid) if w.user else (0, 0)
+    home, kept = os.path.join(w.dir, "setup-home"), os.path.join(w.dir, "dotfiles")
+    link, target = os.path.join(home, ".cursor", "mcp.json"), os.path.join(kept, "cursor.json")
+    for folder in (home, os.path.join(home, ".cursor"), kept):
+        os.mkdir(folder, 0o755)
+        os.chown(folder, uid, gid)
+
+    def setup():
+        return w.run("setup", "cursor", "--write", env={"HOME": home})
+
+    def place(make):
+        if os.path.lexists(link):
+            os.remove(link)
+        make()
+        os.lchown(link, uid, gid)
+
+    def look():
+        return sorted(os.listdir(os.path.dirname(link))), sorted(os.listdir(kept))
+
+    done = setup()
+    with open(link, encoding="utf-8") as f:
+        t.ok(done.status == 0 and "mcp-linux-sandbox" in f.read(), "setup --write: makes the file", done)
+    t.same(os.stat(link).st_mode & 0o777, 0o600, "for its owner alone")
+    with open(target, "w", encoding="utf-8") as f:
+        f.write('{"mine": 1}')
+    # A group's write bit is what an umask would take away.
+    os.chmod(target, 0o664)
+    os.chown(target, uid, gid)
+    place(lambda: os.symlink("../../dotfiles/cursor.json", link))
+    done = setup()
+    with open(target, encoding="utf-8") as f:
+        written = json.load(f)
+    t.ok(done.status == 0 and os.path.islink(link), "through a link: the link stays", done)
+    t.ok(written.get("mine") == 1 and "mcp-linux-sandbox" in written.get("mcpServers", {}), "what it names is written",
+         written)
+    info = os.stat(target)
+    t.same((info.st_mode & 0o777, info.st_uid, info.st_gid), (0o664, uid, gid), "with its mode and owner")
+    with open(target + ".bak", encoding="utf-8") as f:
+        t.same(f.read(), '{"mine": 1}', "and is kept as it was, beside it")
+    if not w.user:
+        os.chown(target, 4711, 4712)
+        t.same((setup().status, os.stat(target).st_uid, os.stat(target).st_gid), (0, 4711, 4712), "somebody else's stays so")
+    else:
+        os.chmod(target, 0o666)
+        os.chown(target, 0, 0)
+        done = setup()
+        t.ok(done.status != 0 and "owner" in done.err, "somebody else's cannot be written as it was: refused", done)
+        t.same(os.stat(target).st_uid, 0, "  and stays")
+    before = look()
+    for desc, make, text in (
+            ("a link to nothing", lambda: os.symlink("../../dotfiles/none.json", link), "leads to no file"),
+            ("a link to itself", lambda: os.symlink("mcp.json", link), "leads to no file"),
+            ("a link to a folder", lambda: os.symlink("../../dotfiles", link), "is not a file"),
+            ("a link to a device", lambda: os.symlink("/dev/null", link), "is not a file"),
+            ("a FIFO", lambda: os.mkfifo(link), "is not a file")):
+        place(make)
+        done = setup()
+        t.ok(done.status not in (0, -9) and text in done.err, "refused: %s" % desc, done)
+        t.ok(os.path.lexists(link) and not os.path.isfile(link), "  and stays")
+        t.same([x for x in before[1] if x not in look()[1]] + [x for x in look()[1] if x not in before[1]], [],
+               "  nothing is left beside it")
+
+
 def test_disk_limit(t, w):
     """The default claims nothing and stops nobody; a number somebody gave is never silently not kept."""
     done = w.run("exec", "disk", "--", "true", env={"SANDBOX_LIMITS": "best-effort"})
@@ -283,6 +348,6 @@ def test_doctor(t, w):
 
 TESTS = (test_statuses, test_words, test_streams, test_full_disk, test_dashes, test_ends, test_long_commands,
          test_shared_label, test_files,
-         test_refusals, test_settings, test_refused_server, test_disk_limit, test_doctor)
+         test_refusals, test_settings, test_refused_server, test_setup, test_disk_limit, test_doctor)
 
 each.main(TESTS)
