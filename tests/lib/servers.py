@@ -149,6 +149,47 @@ def add_git(site, at="/hello.git"):
                 site.files[at + path[len(base + "/bare"):]] = f.read()
 
 
+def add_go(site, at="/go"):
+    """A module of a module proxy."""
+    module = "mcpt.example/hello"
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as z:
+        z.writestr(module + "@v1.0.0/go.mod", "module %s\n" % module)
+        z.writestr(module + "@v1.0.0/hello.go", "package hello\n\nconst Text = \"%s\"\n" % HELLO)
+    at += "/" + module + "/@v/"
+    site.files[at + "list"] = b"v1.0.0\n"
+    site.files[at + "v1.0.0.info"] = b'{"Version":"v1.0.0"}'
+    site.files[at + "v1.0.0.mod"] = ("module %s\n" % module).encode()
+    site.files[at + "v1.0.0.zip"] = packed.getvalue()
+
+
+def add_cargo(site, url, at="/cargo"):
+    """A crate and a sparse index that names it."""
+    packed = io.BytesIO()
+    files = {"Cargo.toml": "[package]\nname = \"mcpt-hello\"\nversion = \"1.0.0\"\n",
+             "src/lib.rs": "pub const TEXT: &str = \"%s\";\n" % HELLO}
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, text in files.items():
+            member = tarfile.TarInfo("mcpt-hello-1.0.0/" + name)
+            member.size = len(text)
+            tar.addfile(member, io.BytesIO(text.encode()))
+    data = packed.getvalue()
+    site.files[at + "/index/config.json"] = json.dumps({"dl": url + at + "/crates"}).encode()
+    site.files[at + "/index/mc/pt/mcpt-hello"] = json.dumps({
+        "name": "mcpt-hello", "vers": "1.0.0", "deps": [], "features": {}, "yanked": False,
+        "cksum": hashlib.sha256(data).hexdigest()}).encode()
+    site.files[at + "/crates/mcpt-hello/1.0.0/download"] = data
+
+
+def add_maven(site, at="/maven"):
+    """A project that others have as their parent: resolving it needs no plugin."""
+    pom = ("<project><modelVersion>4.0.0</modelVersion><groupId>mcpt</groupId><artifactId>hello</artifactId>"
+           "<version>1</version><packaging>pom</packaging><description>%s</description></project>" % HELLO).encode()
+    at += "/mcpt/hello/1/hello-1.pom"
+    site.files[at] = pom
+    site.files[at + ".sha1"] = hashlib.sha1(pom).hexdigest().encode()
+
+
 # ---- TLS ----
 
 class Authority:

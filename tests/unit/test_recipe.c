@@ -125,10 +125,11 @@ static void test_default(void)
 						"git", "jq", "ripgrep", "fd-find", "less", "procps",
 						"file", "python3", "python3-pip", "python3-venv",
 						"build-essential", "pkg-config", "nodejs", "npm",
-						"sqlite3", "unzip", "zip" };
+						"sqlite3", "unzip", "zip", "wget" };
 	static const char *const commands[] = { "bash", "curl", "git", "jq", "rg", "fd", "less", "ps",
 						"file", "python3", "pip", "gcc", "make",
-						"pkg-config", "node", "npm", "sqlite3", "unzip", "zip" };
+						"pkg-config", "node", "npm", "sqlite3", "unzip", "zip",
+						"wget" };
 	struct recipe r;
 	struct err e;
 
