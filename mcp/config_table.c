@@ -235,7 +235,9 @@ const struct config_row config_table[CONFIG_COUNT] = {
 	[CONFIG_IDLE] = { "SANDBOX_IDLE", "idle", CONFIG_TYPE_DURATION, "300", 1 * SECOND, 30 * DAY,
 			  .help = "a sandbox without a command for so long is stopped; files stay" },
 	[CONFIG_MAX] = { "SANDBOX_MAX", "max", CONFIG_TYPE_NUMBER, .min = 1, .max = 4096,
-			 .by_profile = profile_max, .help = "sandboxes running at once" },
+			 .by_profile = profile_max, 
+			 .help = "sandboxes at once, of all users together; one more takes the place of an idle "
+				 "one, the user's own if there is one, never of one that runs a command" },
 	[CONFIG_MAX_TIMEOUT] = { "SANDBOX_MAX_TIMEOUT", "max-timeout", CONFIG_TYPE_DURATION, "900",
 				 1 * SECOND, 7 * DAY, .help = "longest timeout a call may ask for" },
 	[CONFIG_MIN_FREE] = { "SANDBOX_MIN_FREE", "min-free", CONFIG_TYPE_SIZE, "2G", 0,

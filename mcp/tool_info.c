@@ -40,6 +40,8 @@ static void write_info(struct buf *text, const struct api_hello *h, const struct
 		   info->max_sandboxes, info->count ? ":" : "");
 	for (uint32_t i = 0; i < info->count; i++)
 		write_row(text, &info->rows[i]);
+	if (info->others)
+		buf_printf(text, "other users have %" PRIu32 " of the %" PRIu32 "\n", info->others, info->max_sandboxes);
 	buf_append_str(text, "a sandbox is recycled after ");
 	result_duration(text, h->idle_ms);
 	buf_append_str(text, " without a command: processes end, files stay\n");

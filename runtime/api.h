@@ -15,7 +15,7 @@
 #include "runtime/spec.h"
 
 enum {
-	API_VERSION = 1,
+	API_VERSION = 2,
 	API_MSG_MAX = 64 * 1024,          /* one message, payload included */
 	API_STAGE_MAX = 32 * 1024,        /* bytes of a command staged per message */
 	API_COMMAND_MAX = 1024 * 1024,    /* one command */
@@ -244,6 +244,7 @@ enum api_state { API_CREATING, API_RUNNING, API_IDLE, API_STOPPING };
 struct api_info_done {
 	struct api_header h;
 	uint32_t count, max_sandboxes;
+	uint32_t others, reserved; /* others: how many of max_sandboxes other owners have */
 	struct api_info_row rows[]; /* count <= API_INFO_MAX */
 };
 

@@ -222,8 +222,10 @@ static int do_info(struct registry *reg, struct peer *p, const void *message, st
 
 	if (request_begin(p, &req, &msg->h, NULL, e) < 0)
 		return -1;
-	for (sb = reg->all; sb && reply.done.count < API_INFO_MAX; sb = sb->next) {
-		if (strcmp(sb->owner, msg->owner) == 0)
+	for (sb = reg->all; sb; sb = sb->next) {
+		if (strcmp(sb->owner, msg->owner) != 0)
+			reply.done.others++;
+		else if (reply.done.count < API_INFO_MAX)
 			fill_row(sb, &reply.rows[reply.done.count++]);
 	}
 	request_answer(&req, API_INFO_DONE, &reply,

@@ -136,26 +136,32 @@ static bool is_idle(const struct sandbox *sb)
 	return sb->state == SANDBOX_READY && !sb->commands;
 }
 
-static struct sandbox *least_recently_used(struct registry *reg)
+/* owner NULL: of anybody's. */
+static struct sandbox *least_recently_used(struct registry *reg, const char *owner)
 {
 	struct sandbox *oldest = NULL;
 
 	for (struct sandbox *sb = reg->all; sb; sb = sb->next) {
-		if (is_idle(sb) && (!oldest || sb->idle_since_ns < oldest->idle_since_ns))
+		if (!is_idle(sb) || (owner && strcmp(sb->owner, owner) != 0))
+			continue;
+		if (!oldest || sb->idle_since_ns < oldest->idle_since_ns)
 			oldest = sb;
 	}
 	return oldest;
 }
 
-/* A place among max_sandboxes, possibly one that is still being vacated. */
-static int make_room(struct registry *reg, struct err *e)
+/* A place among max_sandboxes, possibly one that is still being vacated. Owners share them: whoever wants
+ * more gives one of its own first, and nobody's running command ever gives way. */
+static int make_room(struct registry *reg, const char *owner, struct err *e)
 {
 	struct err why = { 0 };
 	struct sandbox *victim;
 
 	if (reg->live + reg->queued < reg->settings->max_sandboxes)
 		return 0;
-	victim = least_recently_used(reg);
+	victim = least_recently_used(reg, owner);
+	if (!victim)
+		victim = least_recently_used(reg, NULL);
 	if (!victim)
 		return err_set(e, ERR_BUSY,
 			       "all %u sandboxes are in use; try again when one is free",
@@ -355,7 +361,7 @@ struct sandbox *registry_get(struct registry *reg, const char *owner, const char
 	ids = owners_ids(reg->owners, owner, true, e);
 	if (!ids || store_label_open(reg->store, ids, owner, key, true, &label, &holder, e) < 0)
 		return NULL;
-	if (make_room(reg, e) < 0) {
+	if (make_room(reg, owner, e) < 0) {
 		store_label_done(&label);
 		return NULL;
 	}

@@ -145,6 +145,67 @@ static void test_ids(void)
 	reply_close(&r);
 }
 
+/* ---- the places are shared ---- */
+
+static void run_in(const char *owner, const char *key, const char *command)
+{
+	kt_owner = owner;
+	kt_exec(k.sock, key, command, plain, &r);
+	reply_close(&r);
+}
+
+static bool is_new(const char *owner, const char *key)
+{
+	run_in(owner, key, "true");
+	return r.h.op == API_EXEC_DONE && r.done.flags & API_CREATED;
+}
+
+static unsigned int count_own(const char *owner, uint32_t *ret_others)
+{
+	kt_owner = owner;
+	kt_key_send(k.sock, API_INFO, 79, KEY, false);
+	kt_expect(k.sock, &r);
+	*ret_others = r.info.done.others;
+	return r.info.done.count;
+}
+
+/* Four places. What one owner opens costs it its own idle ones first, then somebody's, and never one in
+ * which a command runs. */
+static void test_shared(void)
+{
+	uint32_t others;
+
+	run_in(alice, KEY, "true"); /* used before all that follow: the oldest */
+	run_in(OWNER_DEFAULT, KEY, "true");
+	run_in(OWNER_DEFAULT, "one-0a1b2c", "true");
+	run_in(OWNER_DEFAULT, "two-0a1b2c", "true");
+	tap_ok(count_own(alice, &others) == 1 && others == 3, "four places: one of one owner, three of another's");
+	tap_ok(is_new(OWNER_DEFAULT, "three-0a1b2c"), "who wants a fourth gets it");
+	tap_ok(!is_new(alice, KEY), "not in the place of somebody else's, older though it is");
+	tap_ok(is_new(OWNER_DEFAULT, KEY), "but of the oldest of its own");
+
+	for (uint64_t id = 81; id <= 83; id++) {
+		static const char *const keys[] = { "two-0a1b2c", "three-0a1b2c", KEY };
+
+		kt_exec_send(k.sock, id, keys[id - 81], "sleep 3", 7, plain);
+	}
+	kt_exec_send(k.sock, 84, "five-0a1b2c", "true", 4, plain);
+	kt_expect(k.sock, &r);
+	tap_ok(r.h.id == 84 && r.h.op == API_EXEC_DONE, "when all its own are busy, an idle one of somebody else's goes");
+	reply_close(&r);
+	kt_owner = alice;
+	kt_exec_send(k.sock, 85, KEY, "sleep 3", 7, plain);
+	kt_exec_send(k.sock, 86, "other-0a1b2c", "true", 4, plain);
+	kt_expect(k.sock, &r);
+	tap_ok(r.h.id == 86 && r.h.op == API_FAILED && r.failed.error.code == ERR_BUSY,
+	       "when all are busy the next one is refused, whosever they are");
+	for (int i = 0; i < 4; i++) {
+		kt_expect(k.sock, &r);
+		tap_ok(r.h.op == API_EXEC_DONE && r.done.exit_code == 0, "what was busy runs to its end (%d)", (int)r.h.id);
+		reply_close(&r);
+	}
+}
+
 /* An owner that is gone from the file: answered, not dropped; its files stay. */
 static void test_removed(void)
 {
@@ -267,6 +328,7 @@ int main(int argc, char **argv)
 	await_tokens(2, "a token");
 	test_apart();
 	test_ids();
+	test_shared();
 	test_removed();
 	test_damaged();
 	test_control();
