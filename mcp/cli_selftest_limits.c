@@ -185,9 +185,37 @@ static const char *place(const struct selftest *s, unsigned int i, char label[SE
 	return selftest_label(s, name, label);
 }
 
+/* Other sandboxes of the same user are known from the beginning; other users may come at any time.
+ * Return: how many sandboxes those have, -1. */
+static int count_others(struct selftest *s)
+{
+	static const char words[] = "\nother users have ";
+	struct selftest_answer a;
+	const char *at;
+	int count;
+
+	if (selftest_call(s, "sandbox_info", "{}", &a) < 0)
+		return -1;
+	at = strstr(a.text, words);
+	count = at ? (int)strtol(at + strlen(words), NULL, 10) : 0;
+	selftest_answer_done(&a);
+	return count;
+}
+
 /* Other sandboxes would lose their processes to a test that fills every place. */
 static bool may_fill(struct selftest *s, enum selftest_verdict *ret)
 {
+	int others = count_others(s);
+
+	if (others < 0) {
+		*ret = SELFTEST_FAILED;
+		return false;
+	}
+	if (others > 0) {
+		*ret = selftest_unseen(s, "other users have %d sandboxes, which might be ended for it; "
+				       "tests/sys/test_keeper_life.c", others);
+		return false;
+	}
 	if (s->running == 0 && s->max >= 1 && s->max <= SELFTEST_PLACES_MAX)
 		return true;
 	*ret = selftest_unseen(s, s->running ? "%u sandboxes were running when this began, and would be ended for it; "

@@ -276,12 +276,22 @@ def selftest(w, url, *rows, options=(), env=None):
                       env={"MCP_TOKEN": TOKEN, **(env or {})}, timeout=180))
 
 
-def running(port):
+def call(port, tool, arguments, token, whole=False):
+    """The last line that a tool's answer has; or the answer."""
     c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     c.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-        "name": "sandbox_info", "arguments": {}}}), {"Authorization": "Bearer " + TOKEN, "Content-Type": "application/json",
-                                                    "Accept": "application/json"})
-    return int(re.search(rb"sandboxes running \((\d+)/", c.getresponse().read()).group(1))
+        "name": tool, "arguments": arguments}}), {"Authorization": "Bearer " + token, "Content-Type": "application/json",
+                                                  "Accept": "application/json"})
+    body = c.getresponse().read()
+    c.close()
+    if whole:
+        return body
+    texts = [x["text"] for x in json.loads(body)["result"]["content"] if x["type"] == "text"]
+    return next((line for line in reversed(texts[0].splitlines()) if not line.startswith(("[", "limits", "(")) and line), "").encode()
+
+
+def running(port):
+    return int(re.search(rb"sandboxes running \((\d+)/", call(port, "sandbox_info", {}, TOKEN, whole=True)).group(1))
 
 
 def await_empty(port):
@@ -354,6 +364,25 @@ def test_mutations(t, w):
     t.ok(len(known) > 40 and not set(known) - tried, "every row has an alteration under which it fails", set(known) - tried)
 
 
+def test_others(t, w):
+    """Rows that fill every place would end other users' sandboxes: they are not run beside one."""
+    with w.serve("--profile", "chat", env={**SETTINGS, "SANDBOX_IDLE": "300"}) as server:
+        bob = w.run("token", "add", "bob").out.strip()
+        t.same(call(server.port, "run_command", {"sandbox": "his", "command": "sleep 70019 >/dev/null 2>&1 & echo begun"}, bob),
+               b"begun", "another user has a sandbox")
+        seen = selftest(w, server.url, *SINGLE)
+        for row in SINGLE:
+            result = seen.rows.get(row, {})
+            t.ok(result.get("verdict") == "not seen" and "other users have 1 sandboxes" in result["why"],
+                 "%s: not run beside somebody else's" % row, result)
+        t.same(call(server.port, "run_command", {"sandbox": "his", "command": "pgrep -cf '^sleep 7001[9]'"}, bob), b"1",
+               "whose processes go on")
+        t.ok(b"other users have" not in call(server.port, "sandbox_info", {}, bob, whole=True), "he has no neighbours")
+        t.ok(b"other users have 1 of the 2" in call(server.port, "sandbox_info", {}, TOKEN, whole=True),
+             "we are told how many there are, and no more")
+        w.run("token", "rm", "bob")
+
+
 def test_safe_shell(t, w):
     with w.serve("--profile", "safe-shell", env=SETTINGS) as server:
         seen = selftest(w, server.url)
@@ -417,4 +446,4 @@ def test_command_line(t, w):
     t.same(w.run("selftest", "--url", "https://127.0.0.1:1", "--ca", "/etc/passwd").status, 1, "no certificate in --ca")
 
 
-each.main((test_all_rows, test_mutations, test_safe_shell, test_tls, test_command_line))
+each.main((test_all_rows, test_others, test_mutations, test_safe_shell, test_tls, test_command_line))
