@@ -79,6 +79,8 @@ static int serve_one(struct peers *ps, struct peer *p)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
+	if (n < 0 && errno == ECONNRESET)
+		return 1; /* said once: it left without its answers, what it had asked for is still here */
 	if (n <= 0) {
 		peer_fail(p, n < 0 && errno == EMSGSIZE ? "message too long" : NULL);
 		return -1;
@@ -264,6 +266,13 @@ static int wait_for_reader(struct peer *p)
 	return loop_timer_set(peers_of(p)->loop, &p->stall, peers_of(p)->stall_ms, on_stall, p);
 }
 
+/* Nobody is there for an answer. The end comes when everything it had asked for was read: it may have been in
+ * a hurry. */
+static bool is_gone(int error)
+{
+	return error == EPIPE || error == ECONNRESET;
+}
+
 static void send_unsent(struct peer *p)
 {
 	bool moved = false;
@@ -276,6 +285,10 @@ static void send_unsent(struct peer *p)
 	if (!p->unsent) {
 		loop_timer_cancel(peers_of(p)->loop, &p->stall);
 		(void)loop_modify(&p->source, EPOLLIN);
+	} else if (is_gone(errno)) {
+		while (p->unsent)
+			unsent_drop(p, p->unsent);
+		send_unsent(p);
 	} else if (errno != EAGAIN || (moved && wait_for_reader(p) < 0)) {
 		peer_fail(p, NULL);
 	}
@@ -334,7 +347,7 @@ static void send_msg(struct peer *p, enum api_op op, uint64_t id, void *msg, siz
 		return;
 	if (p->unsent || errno == EAGAIN)
 		keep_unsent(p, msg, size, fds, fd_count);
-	else
+	else if (!is_gone(errno))
 		peer_fail(p, NULL);
 }
 

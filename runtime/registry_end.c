@@ -16,6 +16,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/sys.h"
 #include "runtime/egress.h"
+#include "runtime/label.h"
 #include "runtime/registry_net.h"
 
 enum {
@@ -151,6 +152,19 @@ static void run_key_op(struct registry *reg, struct store_label *label, struct k
 	op->error.code = ERR_NONE;
 }
 
+/* A sandbox of one call whose call was cut off by the end: whoever would have had it removed is gone. */
+static void remove_throwaway(struct sandbox *sb)
+{
+	struct err e = { 0 };
+
+	if (!sb->reg->closing || sb->ops || strncmp(sb->key, KEY_THROWAWAY, strlen(KEY_THROWAWAY)) != 0)
+		return;
+	if (store_label_reset(sb->reg->store, &sb->label, true, &e) < 0)
+		log_warn("%s: its directory stays for now: %s", sb->key, e.message);
+	else
+		registry_sweep(sb->reg);
+}
+
 /* After the lock was released: who is told may use the label at once. */
 static void answer_key_op(struct registry *reg, struct key_op *op)
 {
@@ -177,6 +191,7 @@ static void release(struct sandbox *sb)
 	waiting = sb->commands;
 	close_drains(sb);
 	launch_done(&sb->launch);
+	remove_throwaway(sb);
 	for (struct key_op *op = ops; op; op = op->next)
 		run_key_op(reg, &sb->label, op);
 	close_fd(&sb->image_fd);

@@ -261,6 +261,11 @@ def safe_shell(t, world):
     t.same(client.close(), 0, "safe-shell: end of input")
     owners = os.path.join(world.home, "owners", "00000000")
     t.same([x for x in os.listdir(owners) if x.startswith("once--")], [], "and no directory is left")
+    client = world.client("--profile", "safe-shell")
+    client.start("tools/call", {"name": "run_sandboxed_command", "arguments": {"command": "sleep 60"}})
+    t.ok(wait_until(lambda: any(x.startswith("once--") for x in os.listdir(owners))), "a call that goes on")
+    client.close()
+    t.same([x for x in os.listdir(owners) if x.startswith("once--")], [], "and is cut off by the end leaves none either")
     # A server that was killed can not tidy up. The next one does.
     client = world.client("--profile", "safe-shell")
     client.start("tools/call", {"name": "run_sandboxed_command", "arguments": {"command": "sleep 60"}})

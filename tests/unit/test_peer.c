@@ -174,6 +174,44 @@ static void test_slow(void)
 	end();
 }
 
+/* ---- who is gone has still asked for something ---- */
+
+static unsigned int served;
+
+static int on_question(struct peer *p, const struct api_header *h, struct err *e)
+{
+	struct request req = { 0 };
+
+	served++;
+	if (request_begin(p, &req, h, NULL, e) < 0)
+		return -1;
+	request_answer(&req, API_DONE, &answer, sizeof(struct api_done), NULL, 0);
+	return 0;
+}
+
+/* A front's last requests are removals. It does not wait for the answers. */
+static void test_last_words(bool unread)
+{
+	const char *desc = unread ? "gone with an answer unread" : "gone";
+
+	begin();
+	peers.on_message = on_question;
+	served = 0;
+	for (uint64_t id = 1; id <= API_REQUESTS_MAX; id++) {
+		struct api_header h = { API_VERSION, API_REMOVE, sizeof(h), id };
+
+		if (fd_send_msg(sock, &h, sizeof(h), NULL, 0) < 0)
+			tap_bail("ask");
+	}
+	if (unread)
+		peer_send(peer, API_HELLO, 1, &answer, sizeof(answer.h));
+	close_fd(&sock);
+	serve(20 * STALL_MS);
+	tap_int(served, API_REQUESTS_MAX, "%s: what it had asked for is done", desc);
+	tap_ok(gone && !timed_out, "%s: and its end is seen", desc);
+	end();
+}
+
 /* ---- who does not is dropped ---- */
 
 static void test_never_reads(void)
@@ -216,6 +254,8 @@ int main(void)
 	test_all_at_once("long answers with descriptors", sizeof(answer), FD_PASS_MAX);
 	test_all_at_once("answers as they are", sizeof(struct api_present_done), 1);
 	test_slow();
+	test_last_words(false);
+	test_last_words(true);
 	test_never_reads();
 	test_bounds("long messages", sizeof(answer), 0);
 	test_bounds("short messages", sizeof(answer.h), 0);
