@@ -54,6 +54,30 @@ def client_over_stdio(*parts):
     return check
 
 
+# ---- the bundle, for a host that has nothing of ours and is to get nothing installed ----
+
+BUNDLED = """set -e
+[ -d /home2/bundle ] || { mkdir /home2/bundle; tar -C /home2/bundle --strip-components=1 -xf %s; }
+program=/home2/bundle/bin/mcp-sandbox
+"""
+# Its own libraries, though this guest has the packaged ones.
+OF_ITSELF = """$program --version
+ldd $program | grep -q '/home2/bundle/.*libcjson'
+! ldd $program | grep '=>' | grep -v -e /home2/bundle/ -e 'libc\\.so' -e 'ld-linux'
+"""
+INITIALIZE = ('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+              '"clientInfo":{"name":"t","version":"1"}}}')
+
+
+def bundled(s):
+    for what, mode, text, want in (
+            ("begins, with its own libraries", "unit", OF_ITSELF, "mcp-sandbox 0."),
+            ("runs a command", "unit", "$program exec bundle -- 'uname -m; id -u'", "aarch64\n0\n"),
+            ("answers a client over stdio", "unit", "echo '%s' | $program stdio" % INITIALIZE, '"serverInfo"')):
+        status, output = s.capture(mode, BUNDLED % s.bundle + text)
+        s.tap.ok(status == 0 and want in output, "the bundle " + what, output)
+
+
 # ---- the package, as a Pi's owner installs it ----
 
 SETTINGS = """

@@ -30,12 +30,13 @@ BEST_EFFORT = "export SANDBOX_LIMITS=best-effort; "
 
 class Suite:
     """port: of this machine, forwarded to the guest's installed.PORT; program: what this machine runs;
-    payloads, package, export: paths inside (pi.py)."""
+    payloads, package, export, bundle: paths inside (pi.py)."""
 
-    def __init__(self, guest, environment, tap, port=0, program=None, payloads=None, package=None, export=None):
+    def __init__(self, guest, environment, tap, port=0, program=None, payloads=None, package=None, export=None,
+                 bundle=None):
         self.guest, self.environment, self.tap = guest, environment, tap
         self.port, self.program = port, program
-        self.payloads, self.package, self.export = payloads, package, export
+        self.payloads, self.package, self.export, self.bundle = payloads, package, export, bundle
         self.kept = None  # of one check for a later one of its boot
 
     def script(self, text):
@@ -219,7 +220,7 @@ BOOTS = {
     "no-memory": ("cgroup_disable=memory", False, [no_memory_controller]),
     "service": ("", True, [user_service, installed.phase("installed"), installed.over_https, installed.phase("restarted"),
                            installed.reboot, installed.phase("rebooted"), installed.phase("ended")]),
-    "smoke": ("", False, [healthy, smoke, sys_tests("cgroup", "launch", "enter", "keeper_exec"),
+    "smoke": ("", False, [healthy, smoke, pi.bundled, sys_tests("cgroup", "launch", "enter", "keeper_exec"),
                           pi.attacks(*SMOKE_ATTACKS), pi.client_over_stdio("eras", "labels", "commands", "files", "limits")]),
     "pi": ("", True, [pi.packaged, pi.over_https, pi.rebooted, pi.memory], 1024),  # the smallest Raspberry Pi
 }
@@ -266,7 +267,7 @@ def run_boot(name, args, tap):
                    disk=disk, overlay=overlay, forwards=[(port, installed.PORT)]) as guest:
             tap.diag("boot %s: ready after %.0f s" % (name, time.monotonic() - started))
             suite = Suite(guest, environment(args), tap, port, os.path.abspath(args.program), args.payloads,
-                          inside(args, args.package), inside(args, args.export))
+                          inside(args, args.package), inside(args, args.export), inside(args, args.bundle))
             for check in checks:
                 check(suite)
     tap.diag("boot %s: %.0f s in all" % (name, time.monotonic() - started))
