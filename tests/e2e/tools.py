@@ -40,7 +40,8 @@ TOOLS = {
            "node -e 'require(\"mcpt-hello\")'",
 }
 # Not in that image: they run where SANDBOX_TEST_TOOLS is an archive of one that was built with --packages
-# cargo,golang-go,maven. Debian 12's cargo has the protocol of today's index behind an option.
+# cargo,golang-go,maven. Debian 12's cargo has the protocol of today's index behind an option; Java has to be told of
+# certificate authorities.
 LANGUAGES = {
     "go": "go mod init x && GOPROXY=https://%s/go GONOSUMDB=* GOMODCACHE=$PWD/m go get mcpt.example/hello@v1.0.0 && "
           "cat m/mcpt.example/*/hello.go",
@@ -52,7 +53,9 @@ LANGUAGES = {
     "mvn": "printf '<project><modelVersion>4.0.0</modelVersion><parent><groupId>mcpt</groupId><artifactId>hello"
            "</artifactId><version>1</version><relativePath/></parent><artifactId>x</artifactId><packaging>pom"
            "</packaging><repositories><repository><id>central</id><url>https://%s/maven</url></repository>"
-           "</repositories></project>' >pom.xml && mvn -B -Dmaven.repo.local=$PWD/r validate && "
+           "</repositories></project>' >pom.xml && cat /usr/local/share/ca-certificates/*.crt >ca && keytool -importcert "
+           "-noprompt -keystore k -storepass mcpt-hello -file ca >/dev/null 2>&1 && "
+           "MAVEN_OPTS=\"$MAVEN_OPTS -Djavax.net.ssl.trustStore=k\" mvn -B -Dmaven.repo.local=$PWD/r validate && "
            "cat r/mcpt/hello/1/hello-1.pom",
 }
 DOWN = mmap.mmap(-1, 1)  # shared with the process that is the internet
