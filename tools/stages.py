@@ -25,12 +25,13 @@ BUILD = os.path.join(TOP, "build-test")
 LOGS = os.path.join(BUILD, "logs")
 
 # needs: stages that must have ended well before this one starts, in whichever lane they are.
-# on_demand: runs only when it is named.
+# on_demand: runs only when it is named, and in the run of the night.
 Stage = collections.namedtuple("Stage", "name lane budget limit run needs on_demand", defaults=((), False))
 Result = collections.namedtuple("Result", "passed failed skipped")
 
 
 TOTAL_LIMIT = 85 * 60
+NIGHTLY_LIMIT = 180 * 60
 BEGAN = time.monotonic()
 
 
@@ -41,9 +42,10 @@ class Failed(Exception):
 class Context:
     """One running stage: its log, its core, its deadline."""
 
-    def __init__(self, stage, cores):
+    def __init__(self, stage, cores, total_limit):
         self.stage = stage
         self.cores = cores
+        self.total_limit = total_limit
         self.start()
         self.log_path = os.path.join(LOGS, stage.name + ".log")
         self.log = open(self.log_path, "wb")
@@ -51,7 +53,7 @@ class Context:
     def start(self):
         """The clock runs from here: waiting for another lane is not the stage's own time."""
         self.started = time.monotonic()
-        self.deadline = min(self.started + self.stage.limit, BEGAN + TOTAL_LIMIT)
+        self.deadline = min(self.started + self.stage.limit, BEGAN + self.total_limit)
 
     def call(self, *argv, env=None, clear=False, cwd=TOP):
         """Run a command in its own session; at the deadline the session is killed. Its exit status."""
@@ -67,7 +69,7 @@ class Context:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             raise Failed("killed at its limit (%d s, or %d s for all stages)" % (
-                self.stage.limit, TOTAL_LIMIT)) from None
+                self.stage.limit, self.total_limit)) from None
 
     def must(self, *argv, **kwargs):
         status = self.call(*argv, **kwargs)
@@ -81,10 +83,14 @@ def setup(build, *options):
     return ("meson", "setup", "--reconfigure", build, *options)
 
 
+def meson_log(build, logbase):
+    return os.path.join(build, "meson-logs", logbase + ".json")
+
+
 def count_meson(build, logbase):
     """Results of one "meson test" from its log, one JSON object a line."""
     passed = failed = skipped = 0
-    with open(os.path.join(build, "meson-logs", logbase + ".json"), encoding="utf-8") as log:
+    with open(meson_log(build, logbase), encoding="utf-8") as log:
         for line in log:
             result = json.loads(line)["result"]
             if result in ("OK", "EXPECTEDFAIL"):
@@ -201,10 +207,14 @@ def debian_arch():
     return subprocess.run(["dpkg", "--print-architecture"], check=True, capture_output=True).stdout.decode().strip()
 
 
-def guest_image(ctx):
+def make_guest(ctx, suite):
     # Mounts of its own: killed at its limit, it leaves none of the image's behind.
     ctx.must("unshare", "--mount", "--propagation", "private", os.path.join(VM, "build-image"),
-             debian_arch(), debian_suite(), GUESTS)
+             debian_arch(), suite, GUESTS)
+
+
+def guest_image(ctx):
+    make_guest(ctx, debian_suite())
     return Result(1, 0, 0)
 
 
@@ -217,9 +227,9 @@ def vm_suite(ctx, *options):
     return result
 
 
-def guest_suite(ctx):
-    return vm_suite(ctx, "--image", os.path.join(GUESTS, "%s-%s" % (debian_arch(), debian_suite())), "--home", HOME,
-                    "--program", PROGRAM)
+def guest_suite(ctx, suite=None, program=PROGRAM):
+    return vm_suite(ctx, "--image", os.path.join(GUESTS, "%s-%s" % (debian_arch(), suite or debian_suite())),
+                    "--home", HOME, "--program", program)
 
 
 ARM64_BUILD = os.path.join(TOP, "build-arm64")
@@ -252,10 +262,28 @@ def arm64_guest(ctx):
                     "--package", package, "--bundle", bundle, "--export", ARM64_EXPORT)
 
 
-def debian13(ctx):
-    """The whole tree with the compiler and the libraries of Debian 13."""
-    ctx.must(os.path.join(VM, "build-in"), "trixie", os.path.join(BUILD, "trixie"))
-    return Result(1, 0, 0)
+DEBIAN13 = os.path.join(BUILD, "trixie")
+DEBIAN13_BUILD = os.path.join(DEBIAN13, "build-trixie")
+DEBIAN13_TESTS = ("unit", "proto")
+
+
+def debian13_build(ctx):
+    """The whole tree with the compiler and the libraries of Debian 13, and the tests that need nothing else."""
+    logbase = "-".join(DEBIAN13_TESTS)
+    log = meson_log(DEBIAN13_BUILD, logbase)
+    if os.path.exists(log):
+        os.unlink(log)  # or a build that fails would count the results of the one before
+    status = ctx.call(os.path.join(VM, "build-in"), "trixie", DEBIAN13, *DEBIAN13_TESTS)
+    result = count_meson(DEBIAN13_BUILD, logbase) if os.path.exists(log) else Result(0, 0, 0)
+    if sum(result) == 0 or (status != 0 and result.failed == 0):
+        raise Failed("ended with status %d" % status)
+    return result
+
+
+def debian13_guest(ctx):
+    """The vm suite on Debian 13's kernel and systemd, with the program that was built for it."""
+    make_guest(ctx, "trixie")
+    return guest_suite(ctx, "trixie", os.path.join(DEBIAN13_BUILD, "mcp", "mcp-sandbox"))
 
 
 def suite_stage(name, suite, budget, limit, *needs):
@@ -293,14 +321,16 @@ if GUESTS_ARE_HERE:
         # After the test that looks for what a host without an emulator says.
         STAGES.append(Stage("arm64-images", "guest", 1200, 2400, arm64_images, ("image-verbs",)))
         STAGES.append(Stage("arm64-guest", "guest", 900, 1800, arm64_guest, ("arm64-build", "arm64-images")))
-    STAGES.append(Stage("debian13-build", "guest", 600, 1800, debian13, (), True))
+    STAGES.append(Stage("debian13-build", "guest", 600, 1800, debian13_build, (), True))
+    STAGES.append(Stage("debian13-guest", "guest", 1500, 3600, debian13_guest, ("debian13-build", "image"), True))
 
 
 class Run:
     """The stages of one run and what has become of them."""
 
-    def __init__(self, stages):
+    def __init__(self, stages, total_limit):
         self.stages = stages
+        self.total_limit = total_limit
         self.results = {}
         self.lock = threading.Lock()
         self.ended = {stage.name: threading.Event() for stage in stages}
@@ -331,7 +361,7 @@ class Run:
             return Result(0, 1, 0), repr(error)
 
     def stage(self, stage, cores):
-        ctx = Context(stage, cores)
+        ctx = Context(stage, cores, self.total_limit)
         result, note = self.attempt(ctx)
         ctx.log.close()
         took = time.monotonic() - ctx.started
@@ -361,18 +391,24 @@ def lane_cores():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--list", action="store_true", help="name the stages")
+    parser.add_argument("--nightly", action="store_true",
+                        help="all stages, with those that otherwise run only when named")
     parser.add_argument("stage", nargs="*")
     args = parser.parse_args()
     if args.list:
         for stage in STAGES:
-            print("%-12s %-7s budget %d s, limit %d s%s" % (*stage[:4], ", when named" if stage.on_demand else ""))
+            print("%-14s %-7s budget %d s, limit %d s%s" % (*stage[:4], ", nightly or when named" if stage.on_demand else ""))
         return 0
     unknown = set(args.stage) - {stage.name for stage in STAGES}
     if unknown:
         parser.error("no such stage: " + ", ".join(sorted(unknown)))
-    stages = [s for s in STAGES if s.name == "build" or (s.name in args.stage if args.stage else not s.on_demand)]
+    if args.nightly and args.stage:
+        parser.error("--nightly is all stages: name none")
+    stages = [s for s in STAGES if s.name == "build" or
+              (s.name in args.stage if args.stage else args.nightly or not s.on_demand)]
     os.makedirs(LOGS, exist_ok=True)
-    run, started = Run(stages), time.monotonic()
+    run = Run(stages, NIGHTLY_LIMIT if args.nightly else TOTAL_LIMIT)
+    started = time.monotonic()
     run.lane("both", os.sched_getaffinity(0))
     if run.results["build"].failed == 0:
         native, guest = lane_cores()

@@ -82,6 +82,34 @@ def made(t, out, arches):
     t.ok(status == 0, "bundles for %s" % ", ".join(arches), said[-3000:])
 
 
+# what tools/package is given -> exit status, what it says
+ARGUMENTS = (
+    (("--help",), 0, "usage: tools/package"),
+    (("--bogus",), 2, "usage: tools/package"),
+    (("a-word",), 2, "usage: tools/package"),
+    (("--arch", "armhf"), 2, "usage: tools/package"),
+    (("--arch",), 2, "usage: tools/package"),
+    (("--suite",), 2, "usage: tools/package"),
+    (("--suite", ""), 2, "usage: tools/package"),
+    (("--suite", "--bundle"), 2, "usage: tools/package"),
+    (("--suite", "nosuchrelease", "--arch", "amd64"), 1, "release nosuchrelease"),
+)
+
+
+def arguments(t, work):
+    """What is no request makes nothing."""
+    made_here = os.path.join(work, "nothing")
+    for words, wanted, text in ARGUMENTS:
+        status, said = package(TOP, made_here, *words)
+        t.ok(status == wanted and text in said and not glob.glob(made_here + "/*"), "arguments: " + " ".join(words),
+             "status %d\n%s" % (status, said[-2000:]))
+    # in a namespace that has no root; the tree need not be open to others
+    status, said = run("unshare", "--user", os.path.join(TOP, "tools", "package"), "--output", made_here, "--suite",
+                       "nosuchrelease", env={**os.environ, "SOURCE_DATE_EPOCH": "1", "PACKAGE_VERSION": "1",
+                                             "DEBFULLNAME": "n", "DEBEMAIL": "n@example.org"})
+    t.ok(status == 1 and "--suite needs root" in said, "arguments: --suite is not for an ordinary user", said)
+
+
 def reproducible(t, out, work):
     elsewhere, again = os.path.join(work, "some", "where", "else"), os.path.join(work, "again")
     copy_tree(elsewhere)
@@ -284,6 +312,7 @@ def main():
     arches = ["amd64", "arm64"] if native() == "amd64" else [native()]
     with tempfile.TemporaryDirectory(prefix="mcpt-package.", dir="/var/tmp") as work:
         out = os.path.join(work, "out")
+        arguments(t, work)
         made(t, out, arches)
         trees = {arch: architecture(t, out, work, arch) for arch in arches}
         for arch in arches:
