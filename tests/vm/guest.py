@@ -43,7 +43,7 @@ class Guest:
 
     def __init__(self, image, arch, source, *, cpus=2, memory=2048, append="", disk=None,
                  overlay=None, forwards=(), verbose=False):
-        self.image, self.arch, self.source = image, arch, os.path.abspath(source)
+        self.image, self.arch, self.source = os.path.abspath(image), arch, os.path.abspath(source)
         self.cpus, self.memory, self.append = cpus, memory, append
         self.disk, self.overlay, self.forwards = disk, overlay, forwards
         self.verbose = verbose
