@@ -10,6 +10,7 @@ terminal. A test suite that the tree does not have is not a stage.
 
 import argparse
 import collections
+import contextlib
 import glob
 import json
 import os
@@ -171,6 +172,30 @@ def image(ctx):
     return Result(1, 0, 0)
 
 
+TOOLS_ARCHIVE = os.path.join(BUILD, "default.tar")
+TOOLS_TREES = "/var/tmp/mcpt/cache/tools"  # on the disk of the tests' scratch homes
+
+
+def with_tools(ctx):
+    """What fetches from networks, with the programs of the image that was just built."""
+    remove_tools()
+    env = product_environment(SANDBOX_HOME=HOME, SANDBOX_LIMITS="best-effort")
+    ctx.must(PROGRAM, "image", "export", "default", TOOLS_ARCHIVE, env=env, clear=True)
+    os.makedirs(TOOLS_TREES)
+    try:
+        return meson_test(ctx, BUILD, "tools", env={"SANDBOX_TEST_TOOLS": TOOLS_ARCHIVE,
+                                                    "SANDBOX_TEST_TREES": TOOLS_TREES})
+    finally:
+        remove_tools()
+
+
+def remove_tools():
+    """Gigabytes, also those of a run that was stopped."""
+    shutil.rmtree(TOOLS_TREES, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(TOOLS_ARCHIVE)
+
+
 def fresh_root(ctx):
     """The README's quick start where nothing is installed. Counts its own checks."""
     # Mounts of its own: others count theirs.
@@ -303,6 +328,7 @@ STAGES += [
     suite_stage("sys", "sys", 300, 900),
     suite_stage("escape", "escape", 600, 1500),
     suite_stage("e2e", "e2e", 300, 1200),
+    Stage("tools", "native", 300, 1200, with_tools, ("image",)),
     suite_stage("image-verbs", "image", 360, 1800),
     suite_stage("fault", "fault", 120, 600),
     suite_stage("package", "package", 180, 900),

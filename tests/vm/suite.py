@@ -134,6 +134,12 @@ def payload(name, limit=LIMIT):
     return check
 
 
+def user_net(s):
+    """After it the guest has another network: last of its boot."""
+    s.capture("user", "true")  # the user's manager runs from now on
+    payload("user_net")(s)
+
+
 def sys_tests(*names):
     """Tests of tests/sys that matter more where cgroup2 is mounted as systemd does it."""
     def check(s):
@@ -214,7 +220,7 @@ SMOKE_ATTACKS = ("g1_entry_points", "g2_high_bits", "e3_f8_f9_rights", "d1_proc_
 
 BOOTS = {
     # name: (kernel options, kept disk, checks, MiB of memory when not MEMORY_MIB)
-    "limits": ("", False, [payload("limits"), payload("hostile", 1500)]),
+    "limits": ("", False, [payload("limits"), payload("hostile", 1500), user_net]),
     "delegation": ("", True, [healthy, delegation, no_cpu_delegated, sys_tests("cgroup"), suid_dumpable,
                               survives_reboot]),
     "no-memory": ("cgroup_disable=memory", False, [no_memory_controller]),
