@@ -324,12 +324,12 @@ if os.path.exists(os.path.join(TOP, "mcp", "cli_image.c")):
 if debian_arch() == "amd64":
     STAGES.append(Stage("arm64-build", "native", 120, 600, cross_build))
 STAGES += [
+    suite_stage("image-verbs", "image", 360, 1800),  # early: the guests' lane waits for it
     # Root and an ordinary user each, by the tests themselves.
     suite_stage("sys", "sys", 300, 900),
     suite_stage("escape", "escape", 600, 1500),
     suite_stage("e2e", "e2e", 300, 1200),
     Stage("tools", "native", 300, 1200, with_tools, ("image",)),
-    suite_stage("image-verbs", "image", 360, 1800),
     suite_stage("fault", "fault", 120, 600),
     suite_stage("package", "package", 180, 900),
     Stage("asan", "native", 420, 900, sanitizers),
