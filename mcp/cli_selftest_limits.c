@@ -212,7 +212,7 @@ static bool may_fill(struct selftest *s, enum selftest_verdict *ret)
 		return false;
 	}
 	if (others > 0) {
-		*ret = selftest_unseen(s, "other users have %d sandboxes, which might be ended for it; "
+		*ret = selftest_unseen(s, "other users have sandboxes (%d), which might be ended for it; "
 				       "tests/sys/test_keeper_life.c", others);
 		return false;
 	}

@@ -366,6 +366,8 @@ def test_mutations(t, w):
 
 def test_others(t, w):
     """Rows that fill every place would end other users' sandboxes: they are not run beside one."""
+    with w.serve("--profile", "chat", env=SETTINGS) as server:
+        await_empty(server.port)  # a server takes over what the one before it has left
     with w.serve("--profile", "chat", env={**SETTINGS, "SANDBOX_IDLE": "300"}) as server:
         bob = w.run("token", "add", "bob").out.strip()
         t.same(call(server.port, "run_command", {"sandbox": "his", "command": "sleep 70019 >/dev/null 2>&1 & echo begun"}, bob),
@@ -373,13 +375,14 @@ def test_others(t, w):
         seen = selftest(w, server.url, *SINGLE)
         for row in SINGLE:
             result = seen.rows.get(row, {})
-            t.ok(result.get("verdict") == "not seen" and "other users have 1 sandboxes" in result["why"],
+            t.ok(result.get("verdict") == "not seen" and "other users have sandboxes (1)" in result["why"],
                  "%s: not run beside somebody else's" % row, result)
         t.same(call(server.port, "run_command", {"sandbox": "his", "command": "pgrep -cf '^sleep 7001[9]'"}, bob), b"1",
                "whose processes go on")
         t.ok(b"other users have" not in call(server.port, "sandbox_info", {}, bob, whole=True), "he has no neighbours")
         t.ok(b"other users have 1 of the 2" in call(server.port, "sandbox_info", {}, TOKEN, whole=True),
              "we are told how many there are, and no more")
+        t.same(w.run("stop", "his", "--owner", "bob").status, 0, "it is ended, for those who come after")
         w.run("token", "rm", "bob")
 
 
