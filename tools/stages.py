@@ -254,7 +254,7 @@ def vm_suite(ctx, *options):
 
 def guest_suite(ctx, suite=None, program=PROGRAM):
     return vm_suite(ctx, "--image", os.path.join(GUESTS, "%s-%s" % (debian_arch(), suite or debian_suite())),
-                    "--home", HOME, "--program", program)
+                    "--home", HOME, "--program", program, "--client", PROGRAM)
 
 
 ARM64_BUILD = os.path.join(TOP, "build-arm64")

@@ -272,7 +272,7 @@ def run_boot(name, args, tap):
         with Guest(args.image, args.arch, args.source, memory=memory[0] if memory else MEMORY_MIB, append=append,
                    disk=disk, overlay=overlay, forwards=[(port, installed.PORT)]) as guest:
             tap.diag("boot %s: ready after %.0f s" % (name, time.monotonic() - started))
-            suite = Suite(guest, environment(args), tap, port, os.path.abspath(args.program), args.payloads,
+            suite = Suite(guest, environment(args), tap, port, os.path.abspath(args.client or args.program), args.payloads,
                           inside(args, args.package), inside(args, args.export), inside(args, args.bundle))
             for check in checks:
                 check(suite)
