@@ -113,17 +113,21 @@ def add_pip(site, at="/simple/mcpt-hello"):
     site.files[at] = ("<html><body><a href=\"%s/%s\">%s</a></body></html>" % (at, name, name)).encode()
 
 
-def add_npm(site, url, at="/mcpt-hello"):
-    """A registry's document and the archive it names. url: of the registry, as clients have it."""
+def tar_of(top, files):
+    """A compressed archive of a directory: name -> text."""
     packed = io.BytesIO()
-    files = {"package.json": json.dumps({"name": "mcpt-hello", "version": "1.0.0", "main": "index.js"}),
-             "index.js": "console.log(%r)\n" % HELLO}
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
         for name, text in files.items():
-            member = tarfile.TarInfo("package/" + name)
+            member = tarfile.TarInfo(top + "/" + name)
             member.size = len(text)
             tar.addfile(member, io.BytesIO(text.encode()))
-    data = packed.getvalue()
+    return packed.getvalue()
+
+
+def add_npm(site, url, at="/mcpt-hello"):
+    """A registry's document and the archive it names. url: of the registry, as clients have it."""
+    data = tar_of("package", {"package.json": json.dumps({"name": "mcpt-hello", "version": "1.0.0", "main": "index.js"}),
+                              "index.js": "console.log(%r)\n" % HELLO})
     site.files[at + "-1.0.0.tgz"] = data
     dist = {"tarball": url + at + "-1.0.0.tgz",
             "integrity": "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()}
@@ -135,12 +139,12 @@ def add_git(site, at="/hello.git"):
     """A repository that is plain files."""
     base = host.scratch("git")
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@example", "-c", "init.defaultBranch=main", "-C", base]
-    host.run(*git, "init", "-q", "work")
-    with open(base + "/work/hello.txt", "w", encoding="ascii") as f:
+    host.run(*git, "init", "-q", "tree")
+    with open(base + "/tree/hello.txt", "w", encoding="ascii") as f:
         f.write(HELLO + "\n")
-    host.run(*git[:-1], base + "/work", "add", "hello.txt")
-    host.run(*git[:-1], base + "/work", "commit", "-qm", "x")
-    host.run(*git, "clone", "-q", "--bare", "work", "bare")
+    host.run(*git[:-1], base + "/tree", "add", "hello.txt")
+    host.run(*git[:-1], base + "/tree", "commit", "-qm", "x")
+    host.run(*git, "clone", "-q", "--bare", "tree", "bare")
     host.run(*git[:-1], base + "/bare", "update-server-info")
     for directory, _, names in os.walk(base + "/bare"):
         for name in names:
@@ -165,15 +169,8 @@ def add_go(site, at="/go"):
 
 def add_cargo(site, url, at="/cargo"):
     """A crate and a sparse index that names it."""
-    packed = io.BytesIO()
-    files = {"Cargo.toml": "[package]\nname = \"mcpt-hello\"\nversion = \"1.0.0\"\n",
-             "src/lib.rs": "pub const TEXT: &str = \"%s\";\n" % HELLO}
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        for name, text in files.items():
-            member = tarfile.TarInfo("mcpt-hello-1.0.0/" + name)
-            member.size = len(text)
-            tar.addfile(member, io.BytesIO(text.encode()))
-    data = packed.getvalue()
+    data = tar_of("mcpt-hello-1.0.0", {"Cargo.toml": "[package]\nname = \"mcpt-hello\"\nversion = \"1.0.0\"\n",
+                                       "src/lib.rs": "pub const TEXT: &str = \"%s\";\n" % HELLO})
     site.files[at + "/index/config.json"] = json.dumps({"dl": url + at + "/crates"}).encode()
     site.files[at + "/index/mc/pt/mcpt-hello"] = json.dumps({
         "name": "mcpt-hello", "vers": "1.0.0", "deps": [], "features": {}, "yanked": False,

@@ -7,6 +7,7 @@
 #include "mcp/session.h"
 #include "runtime/base/buf.h"
 
+#include "runtime/base/str.h"
 #include "tests/unit/tap.h"
 
 static struct http1_head head;
@@ -109,9 +110,9 @@ static void set_up_auth(bool no_token, bool behind_proxy)
 		struct api_token rows[2];
 	} t = { .head.count = 2 };
 
-	strcpy(t.rows[0].owner, OWNER_DEFAULT);
+	(void)str_copy(t.rows[0].owner, sizeof(t.rows[0].owner), OWNER_DEFAULT);
 	(void)digest_sha256("first", 5, t.rows[0].hash);
-	strcpy(t.rows[1].owner, "2bd806c9");
+	(void)str_copy(t.rows[1].owner, sizeof(t.rows[1].owner), "2bd806c9");
 	(void)digest_sha256("second", 6, t.rows[1].hash);
 	auth_init(&auth, no_token, behind_proxy);
 	auth_set_tokens(&auth, &t.head);
@@ -226,7 +227,7 @@ static void test_sessions(void)
 	tap_int(session_look(&s, text_of("v1.abc"), OWNER_DEFAULT, scope, &caps), SESSION_NONE, "a short one");
 	tap_int(session_look(&s, text_of(""), OWNER_DEFAULT, scope, &caps), SESSION_NONE, "an empty one");
 	for (size_t i = 0; i < strlen(id); i += 7) {
-		strcpy(bad, id);
+		(void)str_copy(bad, sizeof(bad), id);
 		bad[i] = bad[i] == 'A' ? 'B' : 'A';
 		tap_int(session_look(&s, text_of(bad), OWNER_DEFAULT, scope, &caps), SESSION_NONE, "changed at %zu", i);
 	}
